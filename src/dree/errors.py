@@ -1,0 +1,19 @@
+"""Errors a user can act on: every message says what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DreeError(Exception):
+    """Something the user can put right. The command line prints it without a traceback."""
+
+
+def unknown(kind: str, name: object, choices: Iterable[str]) -> DreeError:
+    """The error for a name that is not one of `choices`; it suggests the nearest one."""
+    names = list(choices)
+    folded = {choice.casefold(): choice for choice in names}
+    near = difflib.get_close_matches(str(name).casefold(), list(folded), n=1, cutoff=0.5)
+    hint = f" Did you mean '{folded[near[0]]}'?" if near else ""
+    return DreeError(f"Unknown {kind} '{name}'.{hint} Choose from: {', '.join(names)}.")

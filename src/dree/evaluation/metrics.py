@@ -1,0 +1,53 @@
+"""The paper's four measures of a lifelong run, from its gap matrix. For all of them smaller is better.
+
+The matrix has a row for each tested epoch, in order, and a column for each test task; an entry is the average gap
+in per cent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dree.errors import DreeError
+
+EXPLANATIONS = {
+    "AP": "average gap on all test tasks at the end",
+    "AFB": "how much of the best gap ever reached on each task is lost at the end",
+    "AMFB": "the most that was lost at any time after each task's best",
+    "ABPl": "average of the best gap ever reached on each task",
+}
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """AP, AFB, AMFB and ABPl in per cent."""
+
+    AP: float
+    AFB: float
+    AMFB: float
+    ABPl: float
+
+    def as_dict(self) -> dict[str, float]:
+        """The measures by name."""
+        return asdict(self)
+
+
+def metrics(gaps: ArrayLike) -> Metrics:
+    """The four measures of a gap matrix [tested epochs, tasks]."""
+    matrix = np.asarray(gaps, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise DreeError("Metrics need a matrix with at least one tested epoch and one task.")
+    if not np.isfinite(matrix).all():
+        raise DreeError("The gap matrix has entries that are not finite, so its metrics mean nothing.")
+    best, when = matrix.min(axis=0), matrix.argmin(axis=0)
+    worst_after = np.array([column[first:].max() for column, first in zip(matrix.T, when, strict=True)])
+    final = matrix[-1]
+    return Metrics(
+        AP=float(final.mean()),
+        AFB=float((final - best).mean()),
+        AMFB=float((worst_after - best).mean()),
+        ABPl=float(best.mean()),
+    )

@@ -1,0 +1,118 @@
+"""Checkpoints: tensors and JSON in one safetensors file, no code in them, written in one step.
+
+The two newest are kept. Each carries a digest of its content, so that a damaged one is noticed and the one before
+it is used instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from dree.errors import DreeError
+from dree.files import write_atomically
+
+FORMAT = "dree-checkpoint"
+VERSION = 1
+KEPT = 2
+
+
+def save_checkpoint(folder: Path, number: int, state: Mapping[str, Any]) -> Path:
+    """Write a state (nested dicts and lists of tensors and plain values) as checkpoint `number`."""
+    tensors: dict[str, Tensor] = {}
+    text = json.dumps(_take_tensors(state, "", tensors), sort_keys=True)
+    metadata = {"format": FORMAT, "version": str(VERSION), "state": text, "digest": _digest(text, tensors)}
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{number:09d}.safetensors"
+    write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
+    for old in checkpoints(folder)[KEPT:]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, the newest first."""
+    return sorted(folder.glob("[0-9]*.safetensors"), reverse=True)
+
+
+def load_latest(folder: Path, say: Callable[[str], object] = print) -> dict[str, Any] | None:
+    """The newest good state in a folder, or None where there is none at all; a damaged one is passed over aloud."""
+    found = checkpoints(folder)
+    for path in found:
+        try:
+            return load_checkpoint(path)
+        except DamagedError as error:
+            say(f"{error} Using the one before it." if path != found[-1] else str(error))
+    if found:
+        raise DreeError(f"No checkpoint in {folder} is readable. Delete the folder to start again.")
+    return None
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """One checkpoint's state, on the CPU."""
+    try:
+        with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise DreeError(f"There is no checkpoint {path}.") from None
+    except (SafetensorError, OSError) as error:
+        raise DamagedError(f"Checkpoint {path} cannot be read ({error}).") from None
+    if metadata.get("format") != FORMAT:
+        raise DreeError(f"{path} is not a dree checkpoint.")
+    if metadata["version"] != str(VERSION):
+        raise DreeError(
+            f"Checkpoint {path} has version {metadata['version']}, this program reads version {VERSION}. "
+            "Use the version of dree that wrote it, or start a new run."
+        )
+    if metadata["digest"] != _digest(metadata["state"], tensors):
+        raise DamagedError(f"Checkpoint {path} is damaged: its content does not match its digest.")
+    state: dict[str, Any] = _put_tensors(json.loads(metadata["state"]), tensors)
+    return state
+
+
+class DamagedError(DreeError):
+    """A checkpoint that was written but cannot be trusted."""
+
+
+def _take_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """The plain part of a state; its tensors go to `tensors` and leave their name behind."""
+    if isinstance(value, Tensor):
+        tensors[name] = value.detach().cpu().contiguous().clone()
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        return {"dict": [[key, _take_tensors(item, f"{name}/{key}", tensors)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        return {"list": [_take_tensors(item, f"{name}/{i}", tensors) for i, item in enumerate(value)]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"A checkpoint holds tensors and plain values, not {type(value).__name__} at {name}")
+
+
+def _put_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """The state again, from its plain part and its tensors."""
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "list":
+        return [_put_tensors(item, tensors) for item in content]
+    return {key: _put_tensors(item, tensors) for key, item in content}
+
+
+def _digest(text: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name in sorted(tensors):
+        raw = tensors[name].reshape(-1).view(torch.uint8).numpy()
+        digest.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)}".encode())
+        digest.update(raw.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,125 @@
+"""The learner: the paper's Algorithm 1 for any solver and any method.
+
+One call of `learn` is one iteration: solve a batch, take the solver's own loss, add what the method replays, make
+one step of the optimiser, and let the method remember.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dree.errors import DreeError, unknown
+from dree.lifelong.methods import Lesson, Method
+from dree.problems import Instances, Tours, augment
+from dree.randomness import named_generator
+from dree.solvers import Solver
+
+PRECISIONS = ("fp32", "bf16")
+
+
+@dataclass(frozen=True)
+class LearnerSettings:
+    """How a learner learns, whatever the method. The defaults are the paper's."""
+
+    learning_rate: float = 1e-4
+    weight_decay: float = 1e-6
+    augmentation: int = 8  # symmetric copies of every instance: 1 or 8
+    precision: str = "fp32"  # or bf16: the encoder's matrix products in half the bits
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot learn."""
+        if self.learning_rate <= 0:
+            raise DreeError(f"The learning rate must be positive, not {self.learning_rate}.")
+        if self.weight_decay < 0:
+            raise DreeError(f"The weight decay must not be negative, as {self.weight_decay} is.")
+        if self.augmentation not in (1, 8):
+            raise DreeError(f"Augmentation must be 1 or 8 copies, not {self.augmentation}.")
+        if self.precision not in PRECISIONS:
+            raise unknown("precision", self.precision, PRECISIONS)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a batch showed, as tensors, so that looking at them is the caller's choice."""
+
+    loss: Tensor  # scalar
+    cost: Tensor  # scalar: mean over instances of the best tour found
+
+
+class Learner:
+    """A solver, a method, an optimiser and a seed."""
+
+    def __init__(
+        self, solver: Solver, method: Method, settings: LearnerSettings | None = None, seed: int = 0
+    ) -> None:
+        self.solver = solver
+        self.method = method
+        self.settings = settings = settings or LearnerSettings()
+        self.seed = seed
+        self.batches = 0  # learned so far
+        self.device = next(solver.parameters()).device
+        self.optimiser = torch.optim.Adam(
+            solver.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+        )
+
+    def learn(self, new: Instances) -> Progress:
+        """Learn one batch of new instances."""
+        instances = augment(new.to(self.device), self.settings.augmentation)
+        encoding = self.encode(instances)
+        tours = self.solver.solve(instances, generator=self.generator("solve"), encoding=encoding)
+        lesson = Lesson(instances, tours, encoding)
+        loss = reinforce(self.solver, lesson)
+        replayed = self.method.replay(self, lesson)
+        if replayed is not None:
+            loss = loss + replayed
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        self.method.remember(self, lesson)
+        self.batches += 1
+        best = tours.costs.min(1).values.view(self.settings.augmentation, -1).min(0).values
+        return Progress(loss.detach(), best.mean())
+
+    def encode(self, instances: Instances) -> Any:
+        """The solver's encoding in the learner's precision, with gradient."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
+            return self.solver.encode(instances)
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """The generator of this batch for one purpose."""
+        return named_generator(self.seed, purpose, self.batches, device=self.device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that must survive an interruption, as tensors and plain values."""
+        return {
+            "batches": self.batches,
+            "solver": self.solver.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "method": self.method.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where an earlier `state_dict` was taken."""
+        self.batches = state["batches"]
+        self.solver.load_state_dict(state["solver"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.method.load_state_dict(state["method"])
+
+
+def reinforce(solver: Solver, lesson: Lesson) -> Tensor:
+    """The base solvers' loss: REINFORCE with the mean over an instance's tours as its baseline."""
+    advantage = shared_baseline(lesson.tours)
+    score = solver.score(
+        lesson.instances, lesson.tours, advantage / advantage.numel(), encoding=lesson.encoding
+    )
+    return score.weighted
+
+
+def shared_baseline(tours: Tours) -> Tensor:
+    """How much worse each tour is than the mean of its instance's: [B, P]."""
+    return tours.costs - tours.costs.mean(1, keepdim=True)

@@ -1,0 +1,59 @@
+"""An independent referee: feasibility and cost of one tour in plain NumPy float64.
+
+It shares no code with the rules that the solvers use, so that a mistake there cannot hide here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dree.errors import DreeError
+
+
+def split_routes(actions: Sequence[int]) -> list[list[int]]:
+    """The routes between visits of the depot (node 0)."""
+    routes: list[list[int]] = [[]]
+    for node in actions:
+        if node == 0:
+            routes.append([])
+        else:
+            routes[-1].append(int(node))
+    return [route for route in routes if route]
+
+
+def check_tsp(coords: ArrayLike, tour: Sequence[int]) -> float:
+    """The length of a closed tour, which must visit every node exactly once."""
+    points = np.asarray(coords, dtype=np.float64)
+    if sorted(tour) != list(range(len(points))):
+        raise DreeError(f"Not a tour of {len(points)} nodes: {_difference(tour, range(len(points)))}.")
+    return _length(points, list(tour))
+
+
+def check_cvrp(coords: ArrayLike, demands: ArrayLike, capacity: int, actions: Sequence[int]) -> float:
+    """The total length of routes from the depot that serve every customer once within capacity."""
+    points = np.asarray(coords, dtype=np.float64)
+    weights = np.asarray(demands, dtype=np.int64)
+    routes = split_routes(actions)
+    served = [node for route in routes for node in route]
+    if sorted(served) != list(range(1, len(points))):
+        raise DreeError(f"Customers are not served once each: {_difference(served, range(1, len(points)))}.")
+    for route in routes:
+        load = int(weights[route].sum())
+        if load > capacity:
+            raise DreeError(f"Route {route} carries {load}, over the capacity {capacity}.")
+    return sum(_length(points, [0, *route]) for route in routes)
+
+
+def _length(points: NDArray[np.float64], walk: list[int]) -> float:
+    legs = points[walk] - points[walk[1:] + walk[:1]]
+    return float(np.sqrt((legs**2).sum(axis=1)).sum())
+
+
+def _difference(seen: Sequence[int], wanted: range) -> str:
+    missing = sorted(set(wanted) - set(seen))
+    twice = sorted({node for node in seen if list(seen).count(node) > 1})
+    strange = sorted(set(seen) - set(wanted))
+    return f"missing {missing}, more than once {twice}, unknown {strange}"

@@ -1,0 +1,72 @@
+"""The capacitated vehicle routing problem: routes from a depot that serve every customer once.
+
+The vehicle may return to the depot whenever it is not there, and must when nothing else fits. Loads are
+integers: a customer whose demand is exactly what is left fits. A finished tour stays at the depot.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dree.problems.instances import Instances
+from dree.problems.rules import Rules, State, visit_steps
+
+
+class CVRP(Rules):
+    """Node 0 is the depot, the others are customers with integer demands."""
+
+    name = "cvrp"
+    first_customer = 1
+
+    def begin(self, instances: Instances, starts_BP: Tensor) -> State:
+        """One customer served by a vehicle that left the depot full."""
+        _, capacity = _demands(instances)
+        shape = (*starts_BP.shape, instances.nodes)
+        nothing = torch.zeros(shape, dtype=torch.bool, device=starts_BP.device)
+        depot = torch.zeros_like(starts_BP)
+        full = capacity[:, None].expand_as(starts_BP)
+        return self.advance(instances, State(depot, nothing, full, nothing), starts_BP)
+
+    def advance(self, instances: Instances, state: State, actions_BP: Tensor) -> State:
+        """Serve a customer, or reload at the depot."""
+        demands, capacity = _demands(instances)
+        assert state.load is not None
+        at_depot = actions_BP == 0
+        load = torch.where(at_depot, capacity[:, None], state.load - demands.gather(1, actions_BP))
+        visited = state.visited.scatter(-1, actions_BP[..., None], ~at_depot[..., None])
+        blocked = _blocked(visited, load, at_depot, demands[:, None, :])
+        return State(actions_BP, blocked, load, visited)
+
+    def finished(self, state: State) -> Tensor:
+        """Complete when every customer is served and the vehicle is back."""
+        return (state.current == 0) & state.visited[..., 1:].all(-1)
+
+    def hindsight(self, instances: Instances, actions_BPT: Tensor) -> State:
+        """Served so far: the demand up to now, less what it was at the last return to the depot."""
+        demands, capacity = _demands(instances)
+        current = actions_BPT[..., :-1]
+        at_depot = current == 0
+        total = demands.gather(1, current.flatten(1)).view_as(current).cumsum(-1)
+        load = capacity[:, None, None] - (total - (total * at_depot).cummax(-1).values)
+        steps = torch.arange(1, actions_BPT.shape[-1], device=actions_BPT.device)
+        visited = visit_steps(actions_BPT, instances.nodes)[:, :, None, :] < steps[:, None]
+        visited[..., 0] = False
+        return State(current, _blocked(visited, load, at_depot, demands[:, None, None, :]), load, visited)
+
+    def closed(self, actions_BPT: Tensor) -> Tensor:
+        """The actions after the departure from the depot."""
+        return torch.nn.functional.pad(actions_BPT, (1, 0))
+
+
+def _blocked(visited: Tensor, load: Tensor, at_depot: Tensor, demands: Tensor) -> Tensor:
+    """Customers served or too large for the load; the depot while at it, unless all are served."""
+    blocked = visited | (demands > load[..., None])
+    blocked[..., 0] = at_depot & ~visited[..., 1:].all(-1)
+    return blocked
+
+
+def _demands(instances: Instances) -> tuple[Tensor, Tensor]:
+    assert instances.demands is not None
+    assert instances.capacity is not None
+    return instances.demands, instances.capacity

@@ -1,0 +1,152 @@
+"""A batch of routing problems of one size, and the tours a solver answers with.
+
+Shapes: B instances, P tours of each (one per start), N nodes (a CVRP's depot is node 0), T actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dree.errors import DreeError
+
+
+@dataclass(frozen=True)
+class Instances:
+    """B problems of one size. Without demands they are TSPs, with demands CVRPs whose depot is node 0.
+
+    Demands and capacities are integers, so that loads are exact and "just full" is no matter of rounding.
+    Construction checks shapes and types, which costs nothing on any device; `validated` checks values,
+    and everything that comes from outside goes through it.
+    """
+
+    coords: Tensor  # [B, N, 2] float
+    demands: Tensor | None = None  # [B, N] int64, 0 at the depot
+    capacity: Tensor | None = None  # [B] int64
+
+    def __post_init__(self) -> None:
+        """Refuse shapes and types that cannot be a batch of problems."""
+        if self.coords.ndim != 3 or self.coords.shape[-1] != 2 or not self.coords.is_floating_point():
+            raise DreeError(
+                f"Coordinates must be floats of shape [instances, nodes, 2], not {_describe(self.coords)}."
+            )
+        if self.nodes < 2:
+            raise DreeError(f"A problem needs at least 2 nodes, this one has {self.nodes}.")
+        if (self.demands is None) != (self.capacity is None):
+            raise DreeError("Demands and capacity go together: give both (CVRP) or neither (TSP).")
+        if self.demands is None or self.capacity is None:
+            return
+        if self.demands.shape != self.coords.shape[:2] or self.demands.dtype != torch.int64:
+            raise DreeError(
+                f"Demands must be int64 of shape {list(self.coords.shape[:2])}, one per node with the depot "
+                f"first, not {_describe(self.demands)}."
+            )
+        if self.capacity.shape != self.coords.shape[:1] or self.capacity.dtype != torch.int64:
+            raise DreeError(
+                f"Capacity must be int64 of shape {list(self.coords.shape[:1])}, one per instance, "
+                f"not {_describe(self.capacity)}."
+            )
+
+    @property
+    def problem(self) -> str:
+        """`tsp` or `cvrp`."""
+        return "tsp" if self.demands is None else "cvrp"
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of each instance, the depot included."""
+        return self.coords.shape[1]
+
+    @property
+    def customers(self) -> int:
+        """Nodes to visit: the paper's problem scale n."""
+        return self.nodes if self.demands is None else self.nodes - 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors live."""
+        return self.coords.device
+
+    def __len__(self) -> int:
+        """The number of instances B."""
+        return self.coords.shape[0]
+
+    def __getitem__(self, rows: slice | Tensor) -> Instances:
+        """The instances at `rows`."""
+        if self.demands is None or self.capacity is None:
+            return Instances(self.coords[rows])
+        return Instances(self.coords[rows], self.demands[rows], self.capacity[rows])
+
+    def to(self, device: torch.device | str) -> Instances:
+        """The same instances on another device."""
+        if self.demands is None or self.capacity is None:
+            return Instances(self.coords.to(device))
+        return Instances(self.coords.to(device), self.demands.to(device), self.capacity.to(device))
+
+    @staticmethod
+    def cat(batches: Sequence[Instances]) -> Instances:
+        """Several batches of one problem and size as one."""
+        if not batches:
+            raise DreeError("There is nothing to concatenate: give at least one batch of instances.")
+        kinds = {(batch.problem, batch.nodes) for batch in batches}
+        if len(kinds) > 1:
+            raise DreeError(f"Only batches of one problem and size can be joined, these are {sorted(kinds)}.")
+        coords = torch.cat([batch.coords for batch in batches])
+        if batches[0].demands is None:
+            return Instances(coords)
+        demands = torch.cat([batch.demands for batch in batches if batch.demands is not None])
+        capacity = torch.cat([batch.capacity for batch in batches if batch.capacity is not None])
+        return Instances(coords, demands, capacity)
+
+    def validated(self) -> Instances:
+        """These instances, once every value has been checked; the error names the first bad one."""
+        bad = ~self.coords.isfinite().all(-1)
+        if bad.any():
+            row, node = bad.nonzero()[0].tolist()
+            raise DreeError(
+                f"Instance {row}, node {node}: coordinates {self.coords[row, node].tolist()} are not finite. "
+                "Remove the node or correct it."
+            )
+        if self.demands is None or self.capacity is None:
+            return self
+        if (self.capacity < 1).any():
+            row = int((self.capacity < 1).nonzero()[0])
+            raise DreeError(f"Instance {row}: capacity {int(self.capacity[row])} must be at least 1.")
+        if (self.demands[:, 0] != 0).any():
+            row = int((self.demands[:, 0] != 0).nonzero()[0])
+            raise DreeError(
+                f"Instance {row}: the depot (node 0) has demand {int(self.demands[row, 0])}; it must be 0."
+            )
+        bad = (self.demands < 0) | (self.demands > self.capacity[:, None])
+        if bad.any():
+            row, node = bad.nonzero()[0].tolist()
+            raise DreeError(
+                f"Instance {row}, node {node}: demand {int(self.demands[row, node])} is not between 0 and the "
+                f"capacity {int(self.capacity[row])}. Split the order or raise the capacity."
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class Tours:
+    """What a solver answers: P tours for each of B instances, without gradient.
+
+    `actions[b, p, 0]` is the start, a node given to the solver; every later one was decided. A CVRP tour
+    leaves the depot before its first action, returns with an explicit 0, and is padded with zeros.
+    """
+
+    actions: Tensor  # [B, P, T] int64
+    costs: Tensor  # [B, P] float
+
+    def best(self) -> Tours:
+        """The cheapest tour of each instance, as the only one (P = 1)."""
+        index = self.costs.argmin(dim=1)
+        rows = torch.arange(len(index), device=index.device)
+        return Tours(self.actions[rows, index].unsqueeze(1), self.costs[rows, index].unsqueeze(1))
+
+
+def _describe(tensor: Tensor) -> str:
+    return f"{tensor.dtype} of shape {list(tensor.shape)}"

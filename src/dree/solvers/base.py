@@ -1,0 +1,64 @@
+"""What every base solver can do: solve, score and behave.
+
+No solver here is recurrent: given a finished tour, the distribution at each state on it depends only on the
+instance and the actions before. So learning has two phases. `solve` decides sequentially without gradient;
+`score` computes, with gradient, the log-probabilities of all decisions of all tours in parallel.
+
+Shapes: B instances, P tours of each, N nodes, S = T - 1 decisions of a tour with T actions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dree.problems import Instances, Rules, Tours
+
+
+@dataclass(frozen=True)
+class Score:
+    """How likely tours are under the current policy."""
+
+    log_prob: Tensor  # [B, P] summed over the decisions of each tour; values only
+    weighted: Tensor  # scalar: sum of weights * log_prob, with gradient
+
+
+class Solver(nn.Module, ABC):
+    """A neural network that constructs tours, for one problem."""
+
+    rules: Rules
+
+    @abstractmethod
+    def encode(self, instances: Instances) -> Any:
+        """What does not depend on decisions, with gradient; the other methods take it to save doing it twice."""
+
+    @abstractmethod
+    def solve(
+        self,
+        instances: Instances,
+        starts: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        encoding: Any = None,
+    ) -> Tours:
+        """Tours from the given first actions [B, P] (default: every customer), without gradient.
+
+        With a generator the decisions are sampled, without one they are greedy.
+        """
+
+    @abstractmethod
+    def score(
+        self, instances: Instances, tours: Tours, weights_BP: Tensor | None = None, *, encoding: Any = None
+    ) -> Score:
+        """The log-probability of given tours, and its weighted sum (default weights: one) with gradient."""
+
+    @abstractmethod
+    def behave(self, instances: Instances, tours: Tours, *, encoding: Any = None) -> Tensor:
+        """The log-probability of every action at every state of one tour each (P = 1): [B, S, N], with gradient.
+
+        Actions that are not allowed have minus infinity.
+        """

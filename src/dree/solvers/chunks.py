@@ -1,0 +1,64 @@
+"""A sum over many states with its gradient, in bounded memory.
+
+Scoring all decisions of all tours at once would keep activations for B x P x S states. But the weight of each
+term is known beforehand, so each chunk's gradient can be taken as soon as its value is known; what remains
+of a chunk are gradients with respect to the encoding, which is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Chunk = tuple[slice, slice]  # rows of instances, columns of tours
+Term = Callable[[Chunk, tuple[Tensor, ...]], tuple[Tensor, Tensor]]  # -> scalar with gradient, log_prob values
+
+
+def split(rows: int, columns: int, cost_per_tour: int, budget: int) -> list[Chunk]:
+    """Chunks of whole instances, or of some tours of one instance, that cost at most `budget` each if possible."""
+    tours = max(1, budget // max(1, cost_per_tour))
+    height = max(1, min(rows, tours // columns))
+    width = columns if height > 1 or tours >= columns else tours
+    return [
+        (slice(row, min(row + height, rows)), slice(column, min(column + width, columns)))
+        for row in range(0, rows, height)
+        for column in range(0, columns, width)
+    ]
+
+
+def sum_in_chunks(term: Term, chunks: Sequence[Chunk], tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """The sum of `term` over chunks, differentiable in `tensors` (first dimension B), and all values [B, P].
+
+    `term` receives a chunk and the chunk's rows of each tensor.
+    """
+    total, values = _SumInChunks.apply(term, chunks, *tensors)  # type: ignore[no-untyped-call]
+    return total, values
+
+
+class _SumInChunks(torch.autograd.Function):
+    """Forward evaluates and differentiates chunk by chunk; backward only scales what is already there."""
+
+    @staticmethod
+    def forward(ctx: Any, term: Term, chunks: Sequence[Chunk], *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        wanted = any(ctx.needs_input_grad)
+        gradients = [torch.zeros_like(tensor) for tensor in tensors] if wanted else []
+        total = tensors[0].new_zeros(())
+        values = total.new_zeros(tensors[0].shape[0], max(columns.stop for _, columns in chunks))
+        for rows, columns in chunks:
+            with torch.set_grad_enabled(wanted):
+                leaves = tuple(tensor[rows].detach().requires_grad_(wanted) for tensor in tensors)
+                part, values[rows, columns] = term((rows, columns), leaves)
+            if wanted:
+                for gradient, new in zip(gradients, torch.autograd.grad(part, leaves), strict=True):
+                    gradient[rows] += new
+            total += part.detach()
+        ctx.save_for_backward(*gradients)
+        ctx.mark_non_differentiable(values)
+        return total, values
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(gradient * upstream[0] for gradient in ctx.saved_tensors)

@@ -1,0 +1,167 @@
+"""POMO's decoder: from where the vehicle is to a score for every next node.
+
+A decoder first computes what is linear in the nodes, once per instance; a state then only pays for its softmax
+and its tanh. Two forms compute the same function. `TableDecoder` tabulates the attention scores of every pair of
+nodes and folds values, output projection and pointer into one matrix: best while N is small. `GlimpseDecoder`
+keeps the two steps, attention and pointer, apart: its work per state grows with N, not with N squared.
+
+Shapes: B instances, P tours, S states of a tour, X = P * S, N nodes, D width, H heads, d = D / H.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+TABLE_NODES = 64  # the table form is used up to this many nodes
+
+
+@dataclass(frozen=True)
+class Projections:
+    """The nodes as the decoder's linear maps see them."""
+
+    last: Tensor  # [B, N, D] query of the node the vehicle is at
+    context: Tensor  # query of the start node [B, N, D] (TSP) or of a full load [B, 1, D] (CVRP)
+    keys: Tensor  # [B, N, D]
+    values: Tensor  # [B, N, D]
+    pointer: Tensor  # [B, N, D] what the attended values are compared with, output projection included
+    offset: Tensor  # [B, N] what is added to that
+
+
+class Decoder(ABC):
+    """Scores of the next node, from tensors whose first dimension is B."""
+
+    def __init__(self, heads: int, tensors: tuple[Tensor, ...]) -> None:
+        self.heads = heads
+        self.tensors = tensors
+
+    def part(self, tensors: tuple[Tensor, ...]) -> Self:
+        """The same decoder over other tensors: some rows of its own, or detached ones."""
+        return type(self)(self.heads, tensors)
+
+    @abstractmethod
+    def scores(self, current_BX: Tensor, starts_BP: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
+        """Scores before clipping: [B, X, N].
+
+        The context is the start of each tour where there is no load, else the load as a share of the capacity.
+        The mask is added to the attention scores.
+        """
+
+
+class TableDecoder(Decoder):
+    """Attention scores by table, values and pointer folded into one matrix."""
+
+    @staticmethod
+    def build(heads: int, nodes: Projections) -> TableDecoder:
+        """Tabulate the attention scores of every pair of nodes, and fold."""
+        keys = split_heads(nodes.keys, heads).transpose(2, 3) / math.sqrt(nodes.keys.shape[-1] // heads)
+        tables = [
+            (split_heads(query, heads) @ keys).transpose(1, 2).flatten(2)
+            for query in (nodes.last, nodes.context)
+        ]
+        fold = split_heads(nodes.values, heads) @ split_heads(nodes.pointer, heads).transpose(2, 3)
+        return TableDecoder(heads, (*tables, fold.flatten(1, 2), nodes.offset))
+
+    def scores(self, current_BX: Tensor, starts_BP: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
+        """Two table rows, a softmax for each head, and one product."""
+        last, context, fold, offset = self.tensors
+        table_rows: Tensor = _AddRows.apply(last, context, current_BX, starts_BP, load_BX, mask_BXN)  # type: ignore[no-untyped-call]
+        attention = table_rows.unflatten(-1, (self.heads, -1)).softmax(-1)
+        return torch.baddbmm(offset[:, None], attention.flatten(2), fold)
+
+
+class GlimpseDecoder(Decoder):
+    """Fused attention, then the pointer."""
+
+    @staticmethod
+    def build(heads: int, nodes: Projections) -> GlimpseDecoder:
+        """Nothing to prepare beyond the projections."""
+        tensors = (nodes.last, nodes.context, nodes.keys, nodes.values, nodes.pointer, nodes.offset)
+        return GlimpseDecoder(heads, tensors)
+
+    def scores(self, current_BX: Tensor, starts_BP: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
+        """Attend, then point."""
+        last, context, keys, values, pointer, offset = self.tensors
+        queries: Tensor = _AddRows.apply(last, context, current_BX, starts_BP, load_BX, None)  # type: ignore[no-untyped-call]
+        attended = functional.scaled_dot_product_attention(
+            *(split_heads(each, self.heads) for each in (queries, keys, values)), attn_mask=mask_BXN[:, None]
+        )
+        return torch.baddbmm(offset[:, None], attended.transpose(1, 2).flatten(2), pointer.transpose(1, 2))
+
+
+def make_decoder(heads: int, nodes: Projections) -> Decoder:
+    """The faster form for this size."""
+    form = TableDecoder if nodes.keys.shape[1] <= TABLE_NODES else GlimpseDecoder
+    return form.build(heads, nodes)
+
+
+def split_heads(nodes_BND: Tensor, heads: int) -> Tensor:
+    """[B, N, D] as [B, H, N, d]."""
+    return nodes_BND.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+class _AddRows(torch.autograd.Function):
+    """For each state the row of its node, plus its context, plus (for every head) its mask: [B, X, K].
+
+    Written out because autograd would copy the large result and its gradient once for each addition.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        last_BNK: Tensor,
+        context_BNK: Tensor,
+        current_BX: Tensor,
+        starts_BP: Tensor,
+        load_BX: Tensor | None,
+        mask_BXN: Tensor | None,
+    ) -> Tensor:
+        ctx.save_for_backward(current_BX, starts_BP, load_BX)
+        ctx.nodes = last_BNK.shape[1]
+        batch, states = current_BX.shape
+        result = _take(last_BNK, current_BX)
+        if load_BX is None:
+            tours = result.view(batch, starts_BP.shape[1], -1, result.shape[-1])
+            tours += _take(context_BNK, starts_BP)[:, :, None]
+        else:
+            result.addcmul_(load_BX[..., None], context_BNK)
+        if mask_BXN is not None:
+            heads = result.view(batch, states, -1, mask_BXN.shape[-1])
+            heads += mask_BXN[:, :, None]
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        current_BX, starts_BP, load_BX = ctx.saved_tensors
+        gradient = upstream[0].contiguous()
+        to_last = _give(gradient, current_BX, ctx.nodes)
+        if load_BX is not None:
+            return to_last, torch.bmm(load_BX[:, None], gradient), None, None, None, None
+        tours = gradient.view(*starts_BP.shape, -1, gradient.shape[-1]).sum(2)
+        return to_last, _give(tours, starts_BP, ctx.nodes), None, None, None, None
+
+
+def _flat(index_BX: Tensor, nodes: int) -> Tensor:
+    """Row numbers in a table of all instances' nodes: [B * X]."""
+    offsets = torch.arange(0, len(index_BX) * nodes, nodes, device=index_BX.device)
+    return (index_BX + offsets[:, None]).flatten()
+
+
+def _take(table_BNK: Tensor, index_BX: Tensor) -> Tensor:
+    """The rows of each instance's table that the index names: [B, X, K]."""
+    rows = table_BNK.flatten(0, 1).index_select(0, _flat(index_BX, table_BNK.shape[1]))
+    return rows.view(*index_BX.shape, -1)
+
+
+def _give(rows_BXK: Tensor, index_BX: Tensor, nodes: int) -> Tensor:
+    """The adjoint of `_take`: each row added to the table's row that the index names: [B, N, K]."""
+    table = torch.ops.aten.embedding_dense_backward(
+        rows_BXK.flatten(0, 1), _flat(index_BX, nodes), len(index_BX) * nodes, -1, False
+    )
+    return table.view(len(index_BX), nodes, -1)
