@@ -97,9 +97,7 @@ def test_sudden_changes_exchange_the_papers_three_pairs_of_intervals():
 @given(st.integers(10, 1000))
 def test_exchanged_intervals_scale_without_overlap(fifths):
     stream = SuddenStream("tsp", ORDERS[1], 5 * fifths)
-    intervals = sorted(
-        (start, start + length) for one, other, length in stream.swaps() for start in (one, other)
-    )
+    intervals = sorted((start, start + length) for one, other, length in stream.swaps() for start in (one, other))
     assert intervals[0][0] >= 1
     assert intervals[-1][1] <= stream.epochs
     assert all(start < end for start, end in intervals)

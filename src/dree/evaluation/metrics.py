@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from dree.errors import DreeError
 
-EXPLANATIONS = {
-    "AP": "average gap on all test tasks at the end",
-    "AFB": "how much of the best gap ever reached on each task is lost at the end",
-    "AMFB": "the most that was lost at any time after each task's best",
-    "ABPl": "average of the best gap ever reached on each task",
+METRICS: dict[str, str] = {
+    "AP": "Average performance: the gap at the end of training, averaged over all test tasks.",
+    "AFB": "Average forgetting after best: how much worse a task is at the end than at its own best.",
+    "AMFB": "Average max forgetting after best: how much worse a task ever got after its own best.",
+    "ABPl": "Average best plasticity: the best gap a task ever reached, averaged over all test tasks.",
 }
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from dree.errors import DreeError
-from dree.files import write_atomically
+from dree.files import write_bytes
 
 FORMAT = "dree-checkpoint"
 VERSION = 1
@@ -30,9 +30,7 @@ def save_checkpoint(folder: Path, number: int, state: Mapping[str, Any]) -> Path
     tensors: dict[str, Tensor] = {}
     text = json.dumps(_take_tensors(state, "", tensors), sort_keys=True)
     metadata = {"format": FORMAT, "version": str(VERSION), "state": text, "digest": _digest(text, tensors)}
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{number:09d}.safetensors"
-    write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
+    path = write_bytes(folder / f"{number:09d}.safetensors", save(tensors, metadata))
     for old in checkpoints(folder)[KEPT:]:
         old.unlink(missing_ok=True)
     return path
@@ -59,7 +57,7 @@ def load_latest(folder: Path, say: Callable[[str], object] = print) -> dict[str,
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """One checkpoint's state, on the CPU."""
     try:
-        with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:

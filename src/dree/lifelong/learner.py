@@ -54,9 +54,7 @@ class Progress:
 class Learner:
     """A solver, a method, an optimiser and a seed."""
 
-    def __init__(
-        self, solver: Solver, method: Method, settings: LearnerSettings | None = None, seed: int = 0
-    ) -> None:
+    def __init__(self, solver: Solver, method: Method, settings: LearnerSettings | None = None, seed: int = 0) -> None:
         self.solver = solver
         self.method = method
         self.settings = settings = settings or LearnerSettings()
@@ -114,9 +112,7 @@ class Learner:
 def reinforce(solver: Solver, lesson: Lesson) -> Tensor:
     """The base solvers' loss: REINFORCE with the mean over an instance's tours as its baseline."""
     advantage = shared_baseline(lesson.tours)
-    score = solver.score(
-        lesson.instances, lesson.tours, advantage / advantage.numel(), encoding=lesson.encoding
-    )
+    score = solver.score(lesson.instances, lesson.tours, advantage / advantage.numel(), encoding=lesson.encoding)
     return score.weighted
 
 

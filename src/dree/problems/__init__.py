@@ -2,6 +2,7 @@
 
 from dree.errors import unknown
 from dree.problems.cvrp import CVRP
+from dree.problems.frame import to_unit_square
 from dree.problems.instances import Instances, Tours
 from dree.problems.rules import Rules, State
 from dree.problems.symmetry import SYMMETRIES, augment
@@ -17,4 +18,14 @@ def rules(problem: str) -> Rules:
     return PROBLEMS[problem]
 
 
-__all__ = ["PROBLEMS", "SYMMETRIES", "Instances", "Rules", "State", "Tours", "augment", "rules"]
+__all__ = [
+    "PROBLEMS",
+    "SYMMETRIES",
+    "Instances",
+    "Rules",
+    "State",
+    "Tours",
+    "augment",
+    "rules",
+    "to_unit_square",
+]

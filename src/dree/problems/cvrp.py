@@ -26,7 +26,7 @@ class CVRP(Rules):
         nothing = torch.zeros(shape, dtype=torch.bool, device=starts_BP.device)
         depot = torch.zeros_like(starts_BP)
         full = capacity[:, None].expand_as(starts_BP)
-        return self.advance(instances, State(depot, nothing, full, nothing), starts_BP)
+        return self.advance(instances, State(depot, nothing, full, nothing, depot), starts_BP)
 
     def advance(self, instances: Instances, state: State, actions_BP: Tensor) -> State:
         """Serve a customer, or reload at the depot."""
@@ -35,12 +35,17 @@ class CVRP(Rules):
         at_depot = actions_BP == 0
         load = torch.where(at_depot, capacity[:, None], state.load - demands.gather(1, actions_BP))
         visited = state.visited.scatter(-1, actions_BP[..., None], ~at_depot[..., None])
-        blocked = _blocked(visited, load, at_depot, demands[:, None, :])
-        return State(actions_BP, blocked, load, visited)
+        served = state.served + ~at_depot
+        home = at_depot & (served < instances.customers)
+        return State(actions_BP, _blocked(visited, load, home, demands[:, None, :]), load, visited, served)
 
-    def finished(self, state: State) -> Tensor:
+    def finished(self, instances: Instances, state: State) -> Tensor:
         """Complete when every customer is served and the vehicle is back."""
-        return (state.current == 0) & state.visited[..., 1:].all(-1)
+        return (state.current == 0) & (state.served == instances.customers)
+
+    def shortest(self, instances: Instances) -> int:
+        """One route for all customers, and the return."""
+        return instances.customers + 1
 
     def hindsight(self, instances: Instances, actions_BPT: Tensor) -> State:
         """Served so far: the demand up to now, less what it was at the last return to the depot."""
@@ -52,17 +57,19 @@ class CVRP(Rules):
         steps = torch.arange(1, actions_BPT.shape[-1], device=actions_BPT.device)
         visited = visit_steps(actions_BPT, instances.nodes)[:, :, None, :] < steps[:, None]
         visited[..., 0] = False
-        return State(current, _blocked(visited, load, at_depot, demands[:, None, None, :]), load, visited)
+        served = (~at_depot).cumsum(-1)
+        home = at_depot & (served < instances.customers)
+        return State(current, _blocked(visited, load, home, demands[:, None, None, :]), load, visited, served)
 
     def closed(self, actions_BPT: Tensor) -> Tensor:
         """The actions after the departure from the depot."""
         return torch.nn.functional.pad(actions_BPT, (1, 0))
 
 
-def _blocked(visited: Tensor, load: Tensor, at_depot: Tensor, demands: Tensor) -> Tensor:
-    """Customers served or too large for the load; the depot while at it, unless all are served."""
+def _blocked(visited: Tensor, load: Tensor, home: Tensor, demands: Tensor) -> Tensor:
+    """Customers served or too large for the load; and the depot, while at home with customers left."""
     blocked = visited | (demands > load[..., None])
-    blocked[..., 0] = at_depot & ~visited[..., 1:].all(-1)
+    blocked[..., 0] = home
     return blocked
 
 

@@ -30,9 +30,7 @@ class Instances:
     def __post_init__(self) -> None:
         """Refuse shapes and types that cannot be a batch of problems."""
         if self.coords.ndim != 3 or self.coords.shape[-1] != 2 or not self.coords.is_floating_point():
-            raise DreeError(
-                f"Coordinates must be floats of shape [instances, nodes, 2], not {_describe(self.coords)}."
-            )
+            raise DreeError(f"Coordinates must be floats of shape [instances, nodes, 2], not {_describe(self.coords)}.")
         if self.nodes < 2:
             raise DreeError(f"A problem needs at least 2 nodes, this one has {self.nodes}.")
         if (self.demands is None) != (self.capacity is None):
@@ -117,15 +115,13 @@ class Instances:
             raise DreeError(f"Instance {row}: capacity {int(self.capacity[row])} must be at least 1.")
         if (self.demands[:, 0] != 0).any():
             row = int((self.demands[:, 0] != 0).nonzero()[0])
-            raise DreeError(
-                f"Instance {row}: the depot (node 0) has demand {int(self.demands[row, 0])}; it must be 0."
-            )
+            raise DreeError(f"Instance {row}: the depot (node 0) has demand {int(self.demands[row, 0])}; it must be 0.")
         bad = (self.demands < 0) | (self.demands > self.capacity[:, None])
         if bad.any():
             row, node = bad.nonzero()[0].tolist()
             raise DreeError(
-                f"Instance {row}, node {node}: demand {int(self.demands[row, node])} is not between 0 and the "
-                f"capacity {int(self.capacity[row])}. Split the order or raise the capacity."
+                f"Instance {row}, node {node}: demand {int(self.demands[row, node])} is not between 0 and "
+                f"the capacity {int(self.capacity[row])}. Split the order or raise the capacity."
             )
         return self
 

@@ -17,12 +17,13 @@ from dree.problems.instances import Instances
 
 @dataclass(frozen=True)
 class State:
-    """Where tours stand before a decision. `...` is [B, P], or [B, P, S] for all decisions of finished tours."""
+    """Where tours stand before a decision; `...` is [B, P], or [B, P, S] for every decision of finished tours."""
 
     current: Tensor  # [...] int64: the node the vehicle is at
     blocked: Tensor  # [..., N] bool: the nodes it may not go to now
     load: Tensor | None  # [...] int64: what the vehicle can still take (CVRP)
     visited: Tensor  # [..., N] bool: the customers served
+    served: Tensor  # [...] int64: how many they are
 
 
 class Rules(ABC):
@@ -45,8 +46,12 @@ class Rules(ABC):
         """The state after one more action."""
 
     @abstractmethod
-    def finished(self, state: State) -> Tensor:
+    def finished(self, instances: Instances, state: State) -> Tensor:
         """Which tours are complete: [...] bool."""
+
+    @abstractmethod
+    def shortest(self, instances: Instances) -> int:
+        """The fewest actions that can complete a tour."""
 
     @abstractmethod
     def hindsight(self, instances: Instances, actions_BPT: Tensor) -> State:
@@ -60,8 +65,9 @@ class Rules(ABC):
         """Euclidean length of the closed walk: [B, P]."""
         walk = self.closed(actions_BPT)
         index = walk.flatten(1)[..., None].expand(-1, -1, 2)
-        points = instances.coords.gather(1, index).unflatten(1, walk.shape[1:])
-        return (points - points.roll(-1, dims=2)).norm(dim=-1).sum(-1)
+        points = instances.coords.gather(1, index).view(*walk.shape, 2)
+        legs = points - points.roll(-1, dims=2)
+        return legs.square().sum(-1).sqrt().sum(-1)
 
 
 def visit_steps(actions_BPT: Tensor, nodes: int) -> Tensor:

@@ -10,7 +10,7 @@ SYMMETRIES = 8
 
 
 def augment(instances: Instances, copies: int = SYMMETRIES) -> Instances:
-    """The first `copies` (1 or 8) symmetric copies of every instance, copy-major: row = copy * B + instance."""
+    """`copies` (1 or 8) symmetric copies of every instance, copy-major: row = copy * B + instance."""
     if copies not in (1, SYMMETRIES):
         raise ValueError(f"copies must be 1 or {SYMMETRIES}, not {copies}")
     if copies == 1:

@@ -20,22 +20,27 @@ class TSP(Rules):
         shape = (*starts_BP.shape, instances.nodes)
         visited = torch.zeros(shape, dtype=torch.bool, device=starts_BP.device)
         visited = visited.scatter(-1, starts_BP[..., None], True)
-        return State(starts_BP, visited, None, visited)
+        return State(starts_BP, visited, None, visited, torch.ones_like(starts_BP))
 
     def advance(self, instances: Instances, state: State, actions_BP: Tensor) -> State:
         """At the new node, which is visited."""
         visited = state.visited.scatter(-1, actions_BP[..., None], True)
-        return State(actions_BP, visited, None, visited)
+        return State(actions_BP, visited, None, visited, state.served + 1)
 
-    def finished(self, state: State) -> Tensor:
+    def finished(self, instances: Instances, state: State) -> Tensor:
         """Complete when every node is visited."""
-        return state.visited.all(-1)
+        return state.served == instances.nodes
+
+    def shortest(self, instances: Instances) -> int:
+        """Every tour visits every node once."""
+        return instances.nodes
 
     def hindsight(self, instances: Instances, actions_BPT: Tensor) -> State:
         """A node is blocked before action t if its own step is earlier."""
         steps = torch.arange(1, actions_BPT.shape[-1], device=actions_BPT.device)
         visited = visit_steps(actions_BPT, instances.nodes)[:, :, None, :] < steps[:, None]
-        return State(actions_BPT[..., :-1], visited, None, visited)
+        current = actions_BPT[..., :-1]
+        return State(current, visited, None, visited, steps.expand_as(current))
 
     def closed(self, actions_BPT: Tensor) -> Tensor:
         """The actions themselves."""

@@ -45,12 +45,20 @@ class Decoder(ABC):
         """The same decoder over other tensors: some rows of its own, or detached ones."""
         return type(self)(self.heads, tensors)
 
+    def context(self, starts_BP: Tensor) -> Tensor:
+        """What all states of a tour have in common: its start [B, P, K] (TSP), or nothing but the load [B, 1, K]."""
+        table_BNK = self.tensors[1]
+        if table_BNK.shape[1] == 1:
+            return table_BNK
+        picked = table_BNK.flatten(0, 1).index_select(0, _flat(starts_BP, table_BNK.shape[1]))
+        return picked.view(*starts_BP.shape, -1)
+
     @abstractmethod
-    def scores(self, current_BX: Tensor, starts_BP: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
+    def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
         """Scores before clipping: [B, X, N].
 
-        The context is the start of each tour where there is no load, else the load as a share of the capacity.
-        The mask is added to the attention scores.
+        Where there is a load (as a share of the capacity), it scales the context. The mask is added to the
+        attention scores.
         """
 
 
@@ -62,17 +70,16 @@ class TableDecoder(Decoder):
         """Tabulate the attention scores of every pair of nodes, and fold."""
         keys = split_heads(nodes.keys, heads).transpose(2, 3) / math.sqrt(nodes.keys.shape[-1] // heads)
         tables = [
-            (split_heads(query, heads) @ keys).transpose(1, 2).flatten(2)
-            for query in (nodes.last, nodes.context)
+            (split_heads(query, heads) @ keys).transpose(1, 2).flatten(2) for query in (nodes.last, nodes.context)
         ]
         fold = split_heads(nodes.values, heads) @ split_heads(nodes.pointer, heads).transpose(2, 3)
         return TableDecoder(heads, (*tables, fold.flatten(1, 2), nodes.offset))
 
-    def scores(self, current_BX: Tensor, starts_BP: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
+    def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
         """Two table rows, a softmax for each head, and one product."""
-        last, context, fold, offset = self.tensors
-        table_rows: Tensor = _AddRows.apply(last, context, current_BX, starts_BP, load_BX, mask_BXN)  # type: ignore[no-untyped-call]
-        attention = table_rows.unflatten(-1, (self.heads, -1)).softmax(-1)
+        last, _, fold, offset = self.tensors
+        table_rows: Tensor = _AddRows.apply(last, context, current_BX, load_BX, mask_BXN)  # type: ignore[no-untyped-call]
+        attention = table_rows.view(*table_rows.shape[:2], self.heads, -1).softmax(-1)
         return torch.baddbmm(offset[:, None], attention.flatten(2), fold)
 
 
@@ -85,13 +92,12 @@ class GlimpseDecoder(Decoder):
         tensors = (nodes.last, nodes.context, nodes.keys, nodes.values, nodes.pointer, nodes.offset)
         return GlimpseDecoder(heads, tensors)
 
-    def scores(self, current_BX: Tensor, starts_BP: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
+    def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
         """Attend, then point."""
-        last, context, keys, values, pointer, offset = self.tensors
-        queries: Tensor = _AddRows.apply(last, context, current_BX, starts_BP, load_BX, None)  # type: ignore[no-untyped-call]
-        attended = functional.scaled_dot_product_attention(
-            *(split_heads(each, self.heads) for each in (queries, keys, values)), attn_mask=mask_BXN[:, None]
-        )
+        last, _, keys, values, pointer, offset = self.tensors
+        queries: Tensor = _AddRows.apply(last, context, current_BX, load_BX, None)  # type: ignore[no-untyped-call]
+        query, key, value = (split_heads(each, self.heads) for each in (queries, keys, values))
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask_BXN[:, None])
         return torch.baddbmm(offset[:, None], attended.transpose(1, 2).flatten(2), pointer.transpose(1, 2))
 
 
@@ -103,7 +109,7 @@ def make_decoder(heads: int, nodes: Projections) -> Decoder:
 
 def split_heads(nodes_BND: Tensor, heads: int) -> Tensor:
     """[B, N, D] as [B, H, N, d]."""
-    return nodes_BND.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return nodes_BND.view(*nodes_BND.shape[:2], heads, -1).transpose(1, 2)
 
 
 class _AddRows(torch.autograd.Function):
@@ -116,52 +122,39 @@ class _AddRows(torch.autograd.Function):
     def forward(
         ctx: Any,
         last_BNK: Tensor,
-        context_BNK: Tensor,
+        context: Tensor,
         current_BX: Tensor,
-        starts_BP: Tensor,
         load_BX: Tensor | None,
         mask_BXN: Tensor | None,
     ) -> Tensor:
-        ctx.save_for_backward(current_BX, starts_BP, load_BX)
-        ctx.nodes = last_BNK.shape[1]
+        ctx.save_for_backward(current_BX, load_BX)
+        ctx.nodes, ctx.tours = last_BNK.shape[1], context.shape[1]
         batch, states = current_BX.shape
-        result = _take(last_BNK, current_BX)
+        rows = last_BNK.flatten(0, 1).index_select(0, _flat(current_BX, ctx.nodes))
         if load_BX is None:
-            tours = result.view(batch, starts_BP.shape[1], -1, result.shape[-1])
-            tours += _take(context_BNK, starts_BP)[:, :, None]
+            rows.view(batch, ctx.tours, -1, rows.shape[-1]).add_(context[:, :, None])
         else:
-            result.addcmul_(load_BX[..., None], context_BNK)
+            rows.view(batch, states, -1).addcmul_(load_BX[..., None], context)
         if mask_BXN is not None:
-            heads = result.view(batch, states, -1, mask_BXN.shape[-1])
-            heads += mask_BXN[:, :, None]
-        return result
+            rows.view(batch, states, -1, mask_BXN.shape[-1]).add_(mask_BXN[:, :, None])
+        return rows.view(batch, states, -1)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        current_BX, starts_BP, load_BX = ctx.saved_tensors
+        current_BX, load_BX = ctx.saved_tensors
         gradient = upstream[0].contiguous()
-        to_last = _give(gradient, current_BX, ctx.nodes)
-        if load_BX is not None:
-            return to_last, torch.bmm(load_BX[:, None], gradient), None, None, None, None
-        tours = gradient.view(*starts_BP.shape, -1, gradient.shape[-1]).sum(2)
-        return to_last, _give(tours, starts_BP, ctx.nodes), None, None, None, None
+        batch, _, width = gradient.shape
+        to_last = torch.ops.aten.embedding_dense_backward(
+            gradient.flatten(0, 1), _flat(current_BX, ctx.nodes), batch * ctx.nodes, -1, False
+        ).view(batch, ctx.nodes, width)
+        if load_BX is None:
+            to_context = gradient.view(batch, ctx.tours, -1, width).sum(2)
+        else:
+            to_context = torch.bmm(load_BX[:, None], gradient)
+        return to_last, to_context, None, None, None
 
 
 def _flat(index_BX: Tensor, nodes: int) -> Tensor:
     """Row numbers in a table of all instances' nodes: [B * X]."""
     offsets = torch.arange(0, len(index_BX) * nodes, nodes, device=index_BX.device)
     return (index_BX + offsets[:, None]).flatten()
-
-
-def _take(table_BNK: Tensor, index_BX: Tensor) -> Tensor:
-    """The rows of each instance's table that the index names: [B, X, K]."""
-    rows = table_BNK.flatten(0, 1).index_select(0, _flat(index_BX, table_BNK.shape[1]))
-    return rows.view(*index_BX.shape, -1)
-
-
-def _give(rows_BXK: Tensor, index_BX: Tensor, nodes: int) -> Tensor:
-    """The adjoint of `_take`: each row added to the table's row that the index names: [B, N, K]."""
-    table = torch.ops.aten.embedding_dense_backward(
-        rows_BXK.flatten(0, 1), _flat(index_BX, nodes), len(index_BX) * nodes, -1, False
-    )
-    return table.view(len(index_BX), nodes, -1)

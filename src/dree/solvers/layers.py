@@ -99,9 +99,7 @@ class _SmallAttention(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> Tensor:
         query, key, value, weights = ctx.saved_tensors
         gradient = upstream[0].flatten(0, 1).contiguous()
-        scores = torch._softmax_backward_data(
-            torch.bmm(gradient, value.transpose(1, 2)), weights, -1, weights.dtype
-        )
+        scores = torch._softmax_backward_data(torch.bmm(gradient, value.transpose(1, 2)), weights, -1, weights.dtype)
         parts = torch.stack(
             [
                 torch.bmm(scores, key) / math.sqrt(query.shape[-1]),

@@ -54,7 +54,9 @@ class POMO(Solver):
             self.embed_depot = nn.Linear(2, width)
             self.embed = nn.Linear(3, width)
             self.query_load = nn.Linear(1, width, bias=False)
-        self.layers = nn.ModuleList(EncoderLayer(width, settings.heads, settings.feed_forward) for _ in range(settings.layers))
+        self.layers = nn.ModuleList(
+            EncoderLayer(width, settings.heads, settings.feed_forward) for _ in range(settings.layers)
+        )
         self.query_last = nn.Linear(width, width, bias=False)
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width, bias=False)
@@ -63,9 +65,7 @@ class POMO(Solver):
     def embedding(self, instances: Instances) -> Tensor:
         """The nodes as the encoder sees them first: [B, N, D]."""
         if instances.problem != self.rules.name:
-            raise DreeError(
-                f"This solver was made for {self.rules.name}, these instances are {instances.problem}."
-            )
+            raise DreeError(f"This solver was made for {self.rules.name}, these instances are {instances.problem}.")
         coords = instances.coords
         if instances.demands is None or instances.capacity is None:
             embedded: Tensor = self.embed(coords)
@@ -107,9 +107,10 @@ class POMO(Solver):
         decoder = encoding or self.encode(instances)
         starts = self.rules.starts(instances) if starts is None else starts
         state = self.rules.begin(instances, starts)
+        context = decoder.context(starts)
         actions = [starts]
-        while not bool(self.rules.finished(state).all()):
-            action = _pick(self._logits(decoder, instances, state, starts), generator)
+        while len(actions) < self.rules.shortest(instances) or not self.rules.finished(instances, state).all():
+            action = _pick(self._logits(decoder, instances, state, context), generator)
             state = self.rules.advance(instances, state, action)
             actions.append(action)
         tours = torch.stack(actions, dim=-1)
@@ -150,17 +151,17 @@ class POMO(Solver):
     def _hindsight(self, decoder: Decoder, instances: Instances, actions_BPT: Tensor) -> Tensor:
         """The log-policy before actions 1 to T - 1 of finished tours: [B, P, S, N]."""
         states = self.rules.hindsight(instances, actions_BPT)
-        return self._logits(decoder, instances, states, actions_BPT[..., 0]).log_softmax(-1)
+        return self._logits(decoder, instances, states, decoder.context(actions_BPT[..., 0])).log_softmax(-1)
 
-    def _logits(self, decoder: Decoder, instances: Instances, state: State, starts_BP: Tensor) -> Tensor:
+    def _logits(self, decoder: Decoder, instances: Instances, state: State, context: Tensor) -> Tensor:
         """Clipped and masked scores of the next node: [..., N] for a state of shape [...]."""
         shape = state.blocked.shape
-        mask = torch.zeros(shape, device=state.blocked.device, dtype=decoder.tensors[-1].dtype)
-        mask = mask.masked_fill_(state.blocked, -math.inf).view(shape[0], -1, shape[-1])
+        zero = decoder.tensors[0].new_zeros(())
+        mask = torch.where(state.blocked, zero - math.inf, zero).view(shape[0], -1, shape[-1])
         share = None
         if state.load is not None and instances.capacity is not None:
             share = (state.load.flatten(1) / instances.capacity[:, None]).to(mask.dtype)
-        scores = decoder.scores(state.current.flatten(1), starts_BP, share, mask)
+        scores = decoder.scores(state.current.flatten(1), context, share, mask)
         return (scores.tanh() * self.settings.clip + mask).view(shape)
 
 

@@ -36,14 +36,16 @@ def rollout(
         starts = solver.rules.starts(instances) if forced is None else forced[..., 0]
     state = solver.rules.begin(instances, starts)
     actions, log_prob = [starts], torch.zeros(starts.shape, device=nodes.device, dtype=nodes.dtype)
-    while not bool(solver.rules.finished(state).all()):
+    while not solver.rules.finished(instances, state).all():
         query = pick_rows(nodes, state.current) @ solver.query_last.weight.T
         if state.load is None or instances.capacity is None:
             query = query + pick_rows(nodes, starts) @ solver.query_first.weight.T
         else:
             share = (state.load / instances.capacity[:, None]).to(nodes.dtype)
             query = query + share[..., None] @ solver.query_load.weight.T
-        mask = torch.zeros(state.blocked.shape, device=nodes.device, dtype=nodes.dtype).masked_fill(state.blocked, -math.inf)
+        mask = torch.zeros(state.blocked.shape, device=nodes.device, dtype=nodes.dtype).masked_fill(
+            state.blocked, -math.inf
+        )
         glimpse = multi_head_attention(query, keys, values, mask)
         glimpse = glimpse @ solver.combine.weight.T + solver.combine.bias
         scores = glimpse @ nodes.transpose(1, 2) / math.sqrt(solver.settings.width)
@@ -94,7 +96,7 @@ def multi_head_attention(
 
 def split_heads(nodes_BND: Tensor, heads: int) -> Tensor:
     """[B, N, D] as [B, H, N, D / H]."""
-    return nodes_BND.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return nodes_BND.reshape(*nodes_BND.shape[:2], heads, -1).transpose(1, 2)
 
 
 def pick_rows(nodes_BND: Tensor, index_BP: Tensor) -> Tensor:

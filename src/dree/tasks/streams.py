@@ -62,9 +62,7 @@ class Stream(ABC):
 
     def _check_epoch(self, t: int, first: int = 0) -> None:
         if not first <= t <= self.epochs:
-            raise DreeError(
-                f"Epoch {t} is outside this stream, which has the epochs {first} to {self.epochs}."
-            )
+            raise DreeError(f"Epoch {t} is outside this stream, which has the epochs {first} to {self.epochs}.")
 
 
 @dataclass(frozen=True)
@@ -177,8 +175,7 @@ class SuddenStream(DriftStream):
         """Refuse streams too short for the exchanged intervals."""
         if self.epochs < self.LEAST_EPOCHS:
             raise DreeError(
-                f"Sudden changes need at least {self.LEAST_EPOCHS} epochs for their six intervals, "
-                f"not {self.epochs}."
+                f"Sudden changes need at least {self.LEAST_EPOCHS} epochs for their six intervals, not {self.epochs}."
             )
         super().__post_init__()
 

@@ -1,0 +1,5 @@
+"""`python -m dree` is `dree`."""
+
+from dree.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Reference costs, evaluation and metrics."""

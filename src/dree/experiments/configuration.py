@@ -1,0 +1,82 @@
+"""What a run is: every setting, with the paper's values as defaults, and presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+
+from dree.errors import DreeError, unknown
+from dree.lifelong import LearnerSettings, method_class
+from dree.problems import rules
+from dree.solvers import POMOSettings
+from dree.tasks import SyntheticStream, make_stream
+
+DEVICES = ("auto", "cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """One lifelong training run."""
+
+    problem: str = "cvrp"
+    scenario: str = "drift"
+    order: int | list[str] = 1  # the paper's orders 1 to 5, or law names
+    epochs: int = 1000
+    spec: str = "text"  # instances as the paper's text has them, or as the official code does
+    sizes: Mapping[str, int] = field(default_factory=dict)  # law -> scale, where it is not the paper's
+    method: str = "fine-tuning"
+    batch_size: int = 32
+    batches: int | None = None  # new batches an epoch; None: the method's own number
+    test_every: int = 20  # epochs
+    test_instances: int | None = None  # of each test task; None: all there are
+    checkpoint_every: int = 1  # epochs
+    seed: int = 0
+    device: str = "auto"
+    solver: POMOSettings = field(default_factory=POMOSettings)
+    learner: LearnerSettings = field(default_factory=LearnerSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run, before anything is written."""
+        for name in ("batch_size", "batches", "test_every", "test_instances", "checkpoint_every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise DreeError(f"Setting '{name}' must be at least 1, not {value}.")
+        if self.device not in DEVICES:
+            raise unknown("device", self.device, DEVICES)
+        rules(self.problem)
+        method_class(self.method)
+        self.stream()
+
+    def stream(self) -> SyntheticStream:
+        """The stream of tasks."""
+        return make_stream(self.scenario, self.problem, self.order, self.epochs, self.spec, self.sizes)
+
+    def torch_device(self) -> torch.device:
+        """Where to learn: on a GPU where there is one, unless told otherwise."""
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise DreeError("There is no CUDA device here. Use --device cpu.")
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device(self.device)
+
+
+DEMO = RunSettings(
+    epochs=50,
+    sizes={"U": 10, "R": 10, "E": 20, "G": 20, "C": 30, "GM": 30},
+    batches=40,
+    test_every=2,
+    device="cpu",
+    solver=POMOSettings(width=64, heads=4, layers=3, feed_forward=128),
+    learner=LearnerSettings(learning_rate=1e-3, augmentation=1),
+)
+
+PRESETS: dict[str, RunSettings] = {"paper": RunSettings(), "demo": DEMO}
+
+
+def preset(name: str) -> RunSettings:
+    """A preset by name."""
+    if name not in PRESETS:
+        raise unknown("preset", name, PRESETS)
+    return PRESETS[name]

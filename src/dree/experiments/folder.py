@@ -1,0 +1,166 @@
+"""A run's folder: its manifest, its logs, its gap matrix and its checkpoints.
+
+`manifest.json` is there from the first moment. `metrics.jsonl` (a line per epoch) and `gaps.csv` (a row per tested
+epoch) follow the newest checkpoint: what an interrupted run had logged after it is dropped when the run goes on,
+so that both end the same as those of a run that was never interrupted. Wall-clock times, which never are, have
+`timings.jsonl` to themselves.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dree.errors import DreeError
+from dree.experiments.configuration import RunSettings
+from dree.files import write_text
+from dree.settings import build
+
+FORMAT = 1
+
+
+class RunFolder:
+    """The files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoint"
+        self.report = path / "report.html"
+
+    @staticmethod
+    def create(path: Path, settings: RunSettings, data: dict[str, str]) -> RunFolder:
+        """A new folder with its manifest; an existing one is never touched. `data` has the test sets' hashes."""
+        if path.exists():
+            raise DreeError(f"{path} exists already. Continue it with --resume, or choose another folder with --out.")
+        manifest = {"format": FORMAT, "settings": asdict(settings), "data": data, **_circumstances(settings)}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            write_text(temporary / "manifest.json", json.dumps(manifest, indent=2) + "\n")
+            temporary.chmod(0o755)
+            temporary.rename(path)
+        except OSError:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        return RunFolder(path)
+
+    @staticmethod
+    def open(path: Path) -> RunFolder:
+        """An existing folder."""
+        if not (path / "manifest.json").is_file():
+            raise DreeError(f"{path} is not a run: it has no manifest.json.")
+        return RunFolder(path)
+
+    def manifest(self) -> dict[str, Any]:
+        """What the run is and where it came from."""
+        try:
+            manifest: dict[str, Any] = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
+        except (OSError, json.JSONDecodeError) as error:
+            raise DreeError(f"The manifest of {self.path} cannot be read ({error}).") from None
+        if manifest.get("format") != FORMAT:
+            raise DreeError(
+                f"{self.path} has run format {manifest.get('format')}, this program reads format {FORMAT}. "
+                "Use the version of dree that wrote it."
+            )
+        return manifest
+
+    def settings(self) -> RunSettings:
+        """The settings the run was started with."""
+        return build(RunSettings, self.manifest()["settings"])
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for one process; a second one is refused. The system frees it when a process dies."""
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise DreeError(f"Another process is working on {self.path}. Wait for it to end.") from None
+            yield
+
+    def truncate_logs(self, epoch: int) -> None:
+        """Drop what was logged after an epoch."""
+        for name in ("metrics.jsonl", "timings.jsonl"):
+            rows = [row for row in self.log(name) if row["epoch"] <= epoch]
+            write_text(self.path / name, "".join(json.dumps(row) + "\n" for row in rows))
+        epochs, matrix, tasks = self.gaps()
+        if tasks:
+            self.write_gaps([e for e in epochs if e <= epoch], matrix[[e <= epoch for e in epochs]], tasks)
+
+    def append(self, name: str, row: dict[str, Any]) -> None:
+        """Add a line to a log."""
+        with (self.path / name).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def log(self, name: str) -> list[dict[str, Any]]:
+        """The complete lines of a log."""
+        path = self.path / name
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def write_gaps(self, epochs: list[int], matrix: np.ndarray[Any, Any], tasks: list[str]) -> None:
+        """Replace the gap matrix: tested epochs down, test tasks across, per cent."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["epoch", *tasks])
+        writer.writerows([epoch, *map(float, row)] for epoch, row in zip(epochs, matrix, strict=True))
+        write_text(self.path / "gaps.csv", text.getvalue())
+
+    def gaps(self) -> tuple[list[int], np.ndarray[Any, Any], list[str]]:
+        """The tested epochs, the gap matrix and the names of the test tasks; empty before the first test."""
+        path = self.path / "gaps.csv"
+        if not path.exists():
+            return [], np.zeros((0, 0)), []
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file)
+        matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
+        return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(header) - 1), header[1:]
+
+
+def _circumstances(settings: RunSettings) -> dict[str, Any]:
+    device = settings.torch_device()
+    packages = ("dree", "torch", "numpy", "safetensors")
+    return {
+        "command": ["dree", *sys.argv[1:]],
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in packages}},
+        "commit": _commit(),
+        "hardware": {
+            "device": torch.cuda.get_device_name() if device.type == "cuda" else platform.processor() or "cpu",
+            "machine": platform.machine(),
+            "threads": torch.get_num_threads(),
+        },
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _commit() -> str | None:
+    """The commit of the source tree this package runs from, if it is one."""
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

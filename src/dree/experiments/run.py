@@ -1,0 +1,159 @@
+"""One lifelong training run, from its settings to its gap matrix; interrupted anywhere, it goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dree.data import TestSet, load_test
+from dree.data.testsets import read_index
+from dree.errors import DreeError
+from dree.evaluation.evaluate import average_gap
+from dree.experiments.configuration import RunSettings
+from dree.experiments.folder import RunFolder
+from dree.lifelong import Learner, method_class
+from dree.lifelong.checkpoint import load_latest, save_checkpoint
+from dree.randomness import named_generator
+from dree.solvers import Solver, make_solver
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What watchers of a run are told after each epoch."""
+
+    epoch: int
+    task: str
+    cost: float
+    gaps: dict[str, float] | None  # by test task, where the epoch was tested
+
+
+Watcher = Callable[[Tested], object]
+
+
+class Run:
+    """A learner on its way through a stream."""
+
+    def __init__(self, folder: RunFolder, say: Callable[[str], object] = print) -> None:
+        self.folder = folder
+        self.settings = settings = folder.settings()
+        self.stream = settings.stream()
+        self.device = settings.torch_device()
+        self.tests = load_tests(settings)
+        method = method_class(settings.method)()
+        self.batches = settings.batches or method.batches_per_epoch
+        solver = make_solver(settings.problem, settings.solver, settings.seed).to(self.device)
+        self.learner = Learner(solver, method, settings.learner, settings.seed)
+        self.epoch = 0
+        self.tested: list[int] = []
+        self.matrix: list[list[float]] = []
+        self._say = say
+
+    @staticmethod
+    def start(path: Path, settings: RunSettings, say: Callable[[str], object] = print) -> Run:
+        """A new run in a new folder."""
+        index = read_index()
+        hashes = {test.name: index[f"{test.name}.npz"]["sha256"] for test in load_tests(settings).values()}
+        return Run(RunFolder.create(path, settings, hashes), say)
+
+    @staticmethod
+    def resume(path: Path, say: Callable[[str], object] = print) -> Run:
+        """A run as its newest good checkpoint has it."""
+        run = Run(RunFolder.open(path), say)
+        state = load_latest(run.folder.checkpoints, say)
+        if state is not None:
+            run.load_state_dict(state)
+        return run
+
+    def finish(self, watch: Watcher = lambda _: None) -> None:
+        """Learn every epoch that is left."""
+        with self.folder.locked():
+            self.folder.truncate_logs(self.epoch)
+            if not self.tested:
+                self.test()
+                self.checkpoint()
+            while self.epoch < self.settings.epochs:
+                watch(self.learn_epoch())
+
+    def learn_epoch(self) -> Tested:
+        """Learn the next epoch; test and checkpoint where they are due."""
+        epoch, learner, settings = self.epoch + 1, self.learner, self.settings
+        began = time.perf_counter()
+        learner.method.begin(learner, self.stream, epoch)
+        totals = torch.zeros(2, device=self.device)
+        for batch in range(self.batches):
+            generator = named_generator(settings.seed, "instances", epoch, batch, device=self.device)
+            task = learner.method.choose(self.stream, epoch, generator)
+            progress = learner.learn(task.sample(settings.batch_size, generator))
+            totals += torch.stack([progress.loss, progress.cost])
+        learner.method.end(learner, self.stream, epoch)
+        loss, cost = (totals / self.batches).tolist()
+        if not np.isfinite(loss):
+            raise DreeError(
+                f"The loss is not finite in epoch {epoch}, so learning stopped. The checkpoint before it is kept "
+                f"in {self.folder.checkpoints}. Try a smaller learner.learning_rate, or precision fp32."
+            )
+        self.epoch = epoch
+        name = self.stream.task(epoch).name
+        seconds = time.perf_counter() - began
+        due = epoch % settings.test_every == 0 or epoch == settings.epochs
+        gaps = self.test() if due else None
+        self.folder.append("metrics.jsonl", {"epoch": epoch, "task": name, "loss": loss, "cost": cost})
+        self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds})
+        if epoch % settings.checkpoint_every == 0 or due:
+            self.checkpoint()
+        return Tested(epoch, name, cost, gaps)
+
+    def test(self) -> dict[str, float]:
+        """Test on every test task and add a row to the gap matrix."""
+        gaps = {name: average_gap(self.learner.solver, test) for name, test in self.tests.items()}
+        self.tested.append(self.epoch)
+        self.matrix.append(list(gaps.values()))
+        self.folder.write_gaps(self.tested, np.array(self.matrix), list(self.tests))
+        return gaps
+
+    def checkpoint(self) -> None:
+        """Write what is needed to go on from here."""
+        save_checkpoint(self.folder.checkpoints, self.epoch, self.state_dict())
+
+    def state_dict(self) -> dict[str, Any]:
+        """The learner, and where the run is."""
+        return {
+            "epoch": self.epoch,
+            "tested": self.tested,
+            "matrix": self.matrix,
+            "learner": self.learner.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where an earlier `state_dict` was taken."""
+        self.epoch, self.tested, self.matrix = state["epoch"], state["tested"], state["matrix"]
+        self.learner.load_state_dict(state["learner"])
+
+
+def load_tests(settings: RunSettings) -> dict[str, TestSet]:
+    """The test set of each of the stream's test tasks."""
+    stream = settings.stream()
+    tests = {}
+    for law in stream.tests():
+        test = load_test(settings.problem, law, stream.principal(law).size, settings.spec)
+        rows = slice(settings.test_instances)
+        tests[law] = replace(test, instances=test.instances[rows], references=test.references[rows])
+    return tests
+
+
+def load_solver(path: Path, say: Callable[[str], object] = print) -> Solver:
+    """The solver that a run has learned so far, on the CPU."""
+    folder = RunFolder.open(path)
+    settings = folder.settings()
+    state = load_latest(folder.checkpoints, say)
+    if state is None:
+        raise DreeError(f"{path} has no checkpoint yet. Continue it with: dree run --resume {path}")
+    solver = make_solver(settings.problem, settings.solver, settings.seed)
+    solver.load_state_dict(state["learner"]["solver"])
+    return solver.eval()

@@ -1,0 +1,17 @@
+"""From anybody's coordinates to the unit square and back: one shift, one scale for both axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from dree.problems.instances import Instances
+
+
+def to_unit_square(instances: Instances) -> Instances:
+    """The same problems, each moved and scaled into the unit square; the shape, and so the best tour, is kept."""
+    low = instances.coords.amin(dim=1, keepdim=True)
+    extent = (instances.coords.amax(dim=1, keepdim=True) - low).amax(dim=2, keepdim=True)
+    scaled = (instances.coords - low) / torch.where(extent > 0, extent, 1.0)
+    return replace(instances, coords=scaled.float())

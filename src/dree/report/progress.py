@@ -1,0 +1,37 @@
+"""A run under way, for a person at a terminal: a bar with the time left, and a line for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from dree.experiments import Run, Tested
+from dree.experiments.run import Watcher
+
+
+@contextmanager
+def watching(run: Run, console: Console) -> Iterator[Watcher]:
+    """A watcher for `Run.finish` that shows how far the run is."""
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epochs"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+    )
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("learning", total=run.settings.epochs, completed=run.epoch)
+
+        def watch(tested: Tested) -> None:
+            progress.update(bar, completed=tested.epoch, description=f"learning {tested.task}")
+            if tested.gaps is not None:
+                each = "  ".join(f"{law} {gap:6.2f}" for law, gap in tested.gaps.items())
+                mean = sum(tested.gaps.values()) / len(tested.gaps)
+                progress.console.print(f"epoch {tested.epoch:4d}  gaps %  {each}  mean {mean:6.2f}", highlight=False)
+
+        yield watch

@@ -1,0 +1,98 @@
+"""The page about one run: its metrics, its learning curves, its tasks and routes of the solver it learned."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from rich.table import Table as RichTable
+
+from dree.errors import DreeError
+from dree.evaluation.answers import answer
+from dree.evaluation.metrics import metrics
+from dree.experiments import RunFolder, load_solver
+from dree.experiments.run import load_tests
+from dree.report.curves import learning_curves
+from dree.report.gallery import examples
+from dree.report.page import Heading, Picture, Section, Text, gaps_section, metrics_section, write_page
+from dree.report.routes import Solution, routes_grid
+from dree.report.style import law_title
+from dree.report.tables import Value, metrics_table
+
+
+def metrics_summary(path: Path) -> RichTable:
+    """The four metrics of a run, for the terminal."""
+    folder = RunFolder.open(path)
+    return metrics_table(_metrics(folder), title=f"{path.name}: gaps in per cent")
+
+
+def write_run_page(path: Path) -> Path:
+    """Write `report.html` into a run's folder, from what the run has logged so far."""
+    folder = RunFolder.open(path)
+    settings, manifest = folder.settings(), folder.manifest()
+    stream = settings.stream()
+    epochs, matrix, tasks = folder.gaps()
+    titles = {law: f"{law_title(law)}, n = {stream.principal(law).size}" for law in tasks}
+    curves = {law: matrix[:, column].tolist() for column, law in enumerate(tasks)}
+    final = {f"epoch {epoch}": dict(zip(tasks, matrix[row], strict=True)) for epoch, row in _rows(epochs).items()}
+    sections: list[Section] = [
+        Heading("Result"),
+        metrics_section(_metrics(folder)),
+        gaps_section({name: {law: float(gap) for law, gap in row.items()} for name, row in final.items()}, titles),
+        Heading("Learning curves"),
+        Picture.of(
+            learning_curves(epochs, curves, {law: stream.active(law) for law in tasks}, titles),
+            "Gap on each test task over the epochs. Grey: epochs in which the task takes part in training.",
+            "One panel per test task with its gap over the epochs",
+        ),
+        Heading("Tasks"),
+        Text("One example of each test task. Between them the stream drifts: nodes of one give way to the next."),
+        Picture.of(examples(stream.tests(), settings.seed), "Test tasks", "One example instance of each test task"),
+        Heading("Routes"),
+        Picture.of(_routes(path), "Routes of the learned solver on test instances", "Routes on one instance a task"),
+    ]
+    facts = {
+        "problem": settings.problem,
+        "scenario": f"{settings.scenario}, order {settings.order}, {settings.epochs} epochs",
+        "method": settings.method,
+        "seed": str(settings.seed),
+        "hardware": f"{manifest['hardware']['device']}, {manifest['hardware']['threads']} threads",
+        "learning time": f"{sum(row['seconds'] for row in folder.log('timings.jsonl')):.0f} s",
+        "versions": f"dree {manifest['versions']['dree']}, torch {manifest['versions']['torch']}",
+        "started": manifest["created"],
+    }
+    subtitle = f"A {settings.problem.upper()} solver learned through a stream of tasks"
+    return write_page(folder.report, path.name, subtitle, sections, facts, shlex.join(manifest["command"]))
+
+
+def _rows(epochs: list[int]) -> dict[int, int]:
+    """The first and the last tested epoch, with their row in the gap matrix."""
+    return {epochs[0]: 0, epochs[-1]: len(epochs) - 1}
+
+
+def _metrics(folder: RunFolder) -> dict[str, dict[str, Value]]:
+    _, matrix, tasks = folder.gaps()
+    if not tasks:
+        raise DreeError(f"{folder.path} has not been tested yet. Continue it with: dree run --resume {folder.path}")
+    return {folder.settings().method: dict(metrics(matrix).as_dict())}
+
+
+def _routes(path: Path) -> Figure:
+    solver, settings = load_solver(path), RunFolder.open(path).settings()
+    solutions = []
+    for law, test in load_tests(settings).items():
+        first = test.instances[:1]
+        found = answer(solver, first)
+        gap = (found.cost / float(test.references[0]) - 1) * 100
+        solutions.append(
+            Solution(
+                first.coords[0].numpy(),
+                found.actions,
+                settings.problem,
+                f"{law_title(law)}: {found.cost:.2f} ({gap:+.1f} %)",
+                None if first.demands is None else first.demands[0].numpy(),
+                found.capacity,
+            )
+        )
+    return routes_grid(solutions)

@@ -1,0 +1,74 @@
+"""Settings from files and command lines into frozen dataclasses, with errors that name the culprit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from dree.errors import DreeError, unknown
+
+T = TypeVar("T")
+
+
+def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
+    """A settings dataclass from plain values; nested dataclasses from nested mappings.
+
+    Unknown names and values of a wrong type are refused; `where` is the dotted path to these settings.
+    """
+    hints = typing.get_type_hints(kind)
+    given: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in hints:
+            raise unknown("setting", where + name, [where + hint for hint in hints])
+        if dataclasses.is_dataclass(hints[name]):
+            if not isinstance(value, Mapping):
+                raise DreeError(f"Setting '{where}{name}' is a group of settings; set one of its members.")
+            given[name] = build(typing.cast(type[Any], hints[name]), value, f"{where}{name}.")
+        else:
+            given[name] = _checked(value, hints[name], where + name)
+    return kind(**given)
+
+
+def override(settings: T, changes: Mapping[str, Any]) -> T:
+    """The same settings with some changed; a dotted name reaches into a group (`solver.layers`)."""
+    values = dataclasses.asdict(settings)  # type: ignore[call-overload]
+    for path, value in changes.items():
+        group = values
+        *parents, name = path.split(".")
+        for parent in parents:
+            if not isinstance(group.get(parent), dict):
+                raise unknown("group of settings", parent, [k for k, v in group.items() if isinstance(v, dict)])
+            group = group[parent]
+        group[name] = value
+    return build(type(settings), values)
+
+
+def parse_assignments(texts: list[str]) -> dict[str, Any]:
+    """`name=value` texts as values: JSON where it is JSON, else the text itself."""
+    result = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise DreeError(f"'{text}' is not a setting; write name=value, for example solver.layers=3.")
+        try:
+            result[name] = json.loads(value)
+        except json.JSONDecodeError:
+            result[name] = value
+    return result
+
+
+def _checked(value: Any, hint: Any, name: str) -> Any:
+    """The value, if it is of the hinted type (a whole number will do for a float)."""
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    for option in options:
+        origin = typing.get_origin(option) or option
+        if origin is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if isinstance(value, origin) and not (origin is int and isinstance(value, bool)):
+            return value
+    wanted = " or ".join("nothing" if o is type(None) else getattr(o, "__name__", str(o)) for o in options)
+    raise DreeError(f"Setting '{name}' must be {wanted}, not {value!r}.")

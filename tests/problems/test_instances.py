@@ -1,0 +1,172 @@
+"""Batches of problems: what they refuse, and that handling them changes no value."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from dree.errors import DreeError
+from dree.problems import Instances, Tours
+
+
+def tsp(batch=2, nodes=3, seed=0):
+    return Instances(torch.rand(batch, nodes, 2, generator=torch.Generator().manual_seed(seed)))
+
+
+def cvrp(batch=2, nodes=3, seed=0):
+    demands = torch.arange(batch * nodes).view(batch, nodes) % 7
+    demands[:, 0] = 0
+    return Instances(tsp(batch, nodes, seed).coords, demands, torch.arange(batch) + 7)
+
+
+def assert_same(one, other):
+    assert torch.equal(one.coords, other.coords)
+    assert one.problem == other.problem
+    if one.problem == "cvrp":
+        assert torch.equal(one.demands, other.demands)
+        assert torch.equal(one.capacity, other.capacity)
+
+
+@pytest.mark.parametrize(
+    "coords",
+    [torch.rand(3, 2), torch.rand(1, 3, 3), torch.rand(1, 1, 3, 2), torch.zeros(1, 3, 2, dtype=torch.int64)],
+    ids=["no batch", "three dimensions", "too many axes", "integers"],
+)
+def test_coordinates_of_the_wrong_shape_or_type_are_refused(coords):
+    with pytest.raises(DreeError, match=r"Coordinates must be floats of shape \[instances, nodes, 2\], not") as error:
+        Instances(coords)
+    assert str(coords.dtype) in str(error.value)
+    assert str(list(coords.shape)) in str(error.value)
+
+
+@pytest.mark.parametrize("nodes", [0, 1])
+def test_fewer_than_two_nodes_are_refused(nodes):
+    with pytest.raises(DreeError, match=f"at least 2 nodes, this one has {nodes}"):
+        Instances(torch.rand(1, nodes, 2))
+
+
+def test_demands_and_capacity_go_together():
+    coords, demands, capacity = torch.rand(1, 3, 2), torch.tensor([[0, 1, 1]]), torch.tensor([5])
+    with pytest.raises(DreeError, match="go together"):
+        Instances(coords, demands=demands)
+    with pytest.raises(DreeError, match="go together"):
+        Instances(coords, capacity=capacity)
+    assert Instances(coords, demands, capacity).problem == "cvrp"
+
+
+@pytest.mark.parametrize("demands", [torch.tensor([[0, 1]]), torch.tensor([[0.0, 1.0, 1.0]]), torch.tensor([0, 1, 1])])
+def test_demands_of_the_wrong_shape_or_type_are_refused(demands):
+    with pytest.raises(DreeError, match=r"Demands must be int64 of shape \[1, 3\]"):
+        Instances(torch.rand(1, 3, 2), demands, torch.tensor([5]))
+
+
+@pytest.mark.parametrize("capacity", [torch.tensor([5, 5]), torch.tensor([5.0]), torch.tensor(5)])
+def test_a_capacity_of_the_wrong_shape_or_type_is_refused(capacity):
+    with pytest.raises(DreeError, match=r"Capacity must be int64 of shape \[1\]"):
+        Instances(torch.rand(1, 3, 2), torch.tensor([[0, 1, 1]]), capacity)
+
+
+def test_a_depot_is_no_customer():
+    assert (tsp(nodes=4).nodes, tsp(nodes=4).customers, tsp().problem) == (4, 4, "tsp")
+    assert (cvrp(nodes=4).nodes, cvrp(nodes=4).customers, cvrp().problem) == (4, 3, "cvrp")
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("make", [tsp, cvrp])
+def test_coordinates_that_are_not_finite_are_named(make, value, axis):
+    batch = make(batch=3, nodes=5)
+    batch.coords[1, 4, axis] = value
+    batch.coords[2, 0, axis] = value  # only the first is named
+    with pytest.raises(DreeError, match=r"Instance 1, node 4: coordinates .* are not finite"):
+        batch.validated()
+
+
+@pytest.mark.parametrize("demand", [-1, 9])
+def test_a_demand_out_of_range_is_named(demand):
+    batch = cvrp()  # the second capacity is 8
+    batch.demands[1, 2] = demand
+    with pytest.raises(DreeError, match=f"Instance 1, node 2: demand {demand} is not between 0 and the capacity 8"):
+        batch.validated()
+
+
+@pytest.mark.parametrize("demand", [0, 8])
+def test_no_demand_and_a_demand_that_fills_the_vehicle_are_fine(demand):
+    batch = cvrp()
+    batch.demands[1, 2] = demand
+    assert batch.validated() is batch
+
+
+@pytest.mark.parametrize("capacity", [0, -3])
+def test_a_capacity_below_one_is_named(capacity):
+    batch = cvrp()
+    batch.capacity[1] = capacity
+    with pytest.raises(DreeError, match=f"Instance 1: capacity {capacity} must be at least 1"):
+        batch.validated()
+
+
+def test_a_depot_with_a_demand_is_named():
+    batch = cvrp()
+    batch.demands[1, 0] = 4
+    with pytest.raises(DreeError, match=r"Instance 1: the depot \(node 0\) has demand 4; it must be 0"):
+        batch.validated()
+
+
+@pytest.mark.parametrize("make", [tsp, cvrp])
+def test_rows_are_chosen_by_slice_index_and_mask(make):
+    batch = make(batch=4)
+    assert len(batch) == 4
+    assert_same(batch[1:3], batch[torch.tensor([1, 2])])
+    assert_same(batch[torch.tensor([3, 0])], Instances.cat([batch[3:4], batch[0:1]]))
+    assert_same(batch[torch.tensor([True, False, False, True])], batch[torch.tensor([0, 3])])
+    assert torch.equal(batch[2:3].coords, batch.coords[2:3])
+    assert len(batch[4:]) == 0
+    if make is cvrp:
+        assert torch.equal(batch[2:3].demands, batch.demands[2:3])
+        assert batch[2:3].capacity.tolist() == [9]
+
+
+@pytest.mark.parametrize("make", [tsp, cvrp])
+def test_moving_to_a_device_moves_every_tensor(make):
+    batch = make()
+    assert_same(batch.to("cpu"), batch)
+    moved = batch.to("meta")
+    assert moved.device.type == "meta"
+    tensors = [getattr(moved, field.name) for field in dataclasses.fields(moved)]
+    assert {tensor.device.type for tensor in tensors if tensor is not None} == {"meta"}
+    assert moved.problem == batch.problem
+
+
+@pytest.mark.parametrize("make", [tsp, cvrp])
+def test_batches_are_joined_in_order(make):
+    first, second = make(batch=2, seed=1), make(batch=3, seed=2)
+    joined = Instances.cat([first, second])
+    assert_same(joined[:2], first)
+    assert_same(joined[2:], second)
+
+
+def test_only_batches_of_one_problem_and_size_are_joined():
+    with pytest.raises(DreeError, match=r"one problem and size.*\('tsp', 3\), \('tsp', 4\)"):
+        Instances.cat([tsp(nodes=3), tsp(nodes=4)])
+    with pytest.raises(DreeError, match=r"one problem and size.*\('cvrp', 3\), \('tsp', 3\)"):
+        Instances.cat([tsp(), cvrp()])
+    with pytest.raises(DreeError, match="at least one batch"):
+        Instances.cat([])
+
+
+def test_instances_cannot_be_changed_by_accident():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        tsp().coords = torch.rand(1, 3, 2)
+
+
+def test_the_best_tours_are_the_cheapest_of_each_instance():
+    actions = torch.arange(2 * 3 * 4).view(2, 3, 4)
+    best = Tours(actions, torch.tensor([[3.0, 1.0, 2.0], [5.0, 6.0, 4.0]])).best()
+    assert best.costs.tolist() == [[1.0], [4.0]]
+    assert torch.equal(best.actions, torch.stack((actions[0, 1:2], actions[1, 2:3])))
+
+
+def test_of_equal_tours_one_is_the_best():
+    best = Tours(torch.tensor([[[0, 1], [1, 0]]]), torch.tensor([[2.0, 2.0]])).best()
+    assert best.costs.tolist() == [[2.0]]
+    assert best.actions.shape == (1, 1, 2)

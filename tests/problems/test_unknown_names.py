@@ -1,0 +1,27 @@
+"""The error for an unknown name helps to find the right one."""
+
+import pytest
+
+from dree.errors import DreeError, unknown
+
+METHODS = ["dree", "fine-tuning", "LLR-BC"]
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("dre", "dree"), ("DREE", "dree"), ("finetuning", "fine-tuning"), ("llr", "LLR-BC"), ("llr-bc", "LLR-BC")],
+)
+def test_the_nearest_name_is_suggested_as_it_is_written(name, nearest):
+    assert str(unknown("method", name, METHODS)) == (
+        f"Unknown method '{name}'. Did you mean '{nearest}'? Choose from: dree, fine-tuning, LLR-BC."
+    )
+
+
+@pytest.mark.parametrize("name", ["zzz", "", 7])
+def test_where_nothing_is_near_nothing_is_suggested(name):
+    assert str(unknown("method", name, METHODS)) == f"Unknown method '{name}'. Choose from: dree, fine-tuning, LLR-BC."
+
+
+def test_it_is_an_error_the_user_can_act_on():
+    assert isinstance(unknown("law", "X", iter(["U"])), DreeError)
+    assert "Choose from: U." in str(unknown("law", "X", iter(["U"])))

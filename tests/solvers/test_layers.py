@@ -1,0 +1,37 @@
+"""The hand-written gradients of the encoder against finite differences, and its norm against the library's."""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd import gradcheck
+from torch.nn import functional
+
+from dree.solvers.layers import NodeNorm, self_attention, standardise
+
+
+def draw(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def test_the_gradient_of_standardise_is_right():
+    assert gradcheck(standardise, draw(2, 5, 3).requires_grad_())
+
+
+def test_the_gradient_of_self_attention_is_right():
+    assert gradcheck(lambda x: self_attention(x, 2), draw(2, 4, 12).requires_grad_())
+
+
+def test_node_norm_is_the_librarys_instance_norm_over_nodes():
+    nodes = draw(3, 6, 4)
+    norm = NodeNorm(4).double()
+    norm.gain.data, norm.bias.data = draw(4), draw(4) + 1
+    library = functional.instance_norm(nodes.transpose(1, 2), weight=norm.gain, bias=norm.bias).transpose(1, 2)
+    torch.testing.assert_close(norm(nodes), library)
+
+
+def test_self_attention_is_the_librarys_attention_for_few_and_for_many_nodes():
+    for nodes in (7, 150):
+        joint = draw(2, nodes, 24)
+        query, key, value = (part.view(2, nodes, 2, 4).transpose(1, 2) for part in joint.chunk(3, dim=-1))
+        library = functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
+        torch.testing.assert_close(self_attention(joint, 2), library)

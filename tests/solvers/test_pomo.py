@@ -1,0 +1,206 @@
+"""The fast POMO against its step-by-step twin, and against what its description promises."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import random_instances, small_solver
+from dree.errors import DreeError
+from dree.problems import Tours, augment
+from dree.problems.check import check_cvrp, check_tsp
+from dree.solvers import POMO, POMOSettings, decoding, make_solver
+from dree.solvers.pomo_twin import rollout
+
+PROBLEMS = st.sampled_from(["tsp", "cvrp"])
+
+
+def checked_cost(instances, row, actions):
+    if instances.demands is None:
+        return check_tsp(instances.coords[row].numpy(), actions)
+    return check_cvrp(
+        instances.coords[row].numpy(), instances.demands[row].numpy(), int(instances.capacity[row]), actions
+    )
+
+
+def relative(gradients, references):
+    """Distance of two gradients of all parameters, relative to the reference's length."""
+    distance = sum((a - b).square().sum() for a, b in zip(gradients, references, strict=True)).sqrt()
+    return float(distance / sum(b.square().sum() for b in references).sqrt())
+
+
+@pytest.mark.parametrize(("kind", "count"), [("tsp", 1_269_760), ("cvrp", 1_254_016)])
+def test_the_network_has_as_many_parameters_as_the_original(kind, count):
+    assert sum(parameter.numel() for parameter in POMO(kind).parameters()) == count
+
+
+@given(problem=PROBLEMS, customers=st.integers(2, 12), batch=st.integers(1, 4), seed=st.integers(0, 999))
+@settings(max_examples=30)
+def test_sampled_and_greedy_tours_are_feasible_and_cost_what_the_referee_says(problem, customers, batch, seed):
+    instances = random_instances(problem, batch, customers, seed)
+    solver = small_solver(problem, seed)
+    for generator in (None, torch.Generator().manual_seed(seed)):
+        tours = solver.solve(instances, generator=generator)
+        assert tours.actions.shape[1] == customers
+        for row in range(batch):
+            for start in range(customers):
+                cost = checked_cost(instances, row, tours.actions[row, start].tolist())
+                assert float(tours.costs[row, start]) == pytest.approx(cost, rel=1e-5)
+
+
+@given(
+    problem=PROBLEMS,
+    customers=st.integers(2, 10),
+    seed=st.integers(0, 999),
+    chunk_bytes=st.sampled_from([1, 3_000, 20_000, 10**9]),
+    table=st.booleans(),
+)
+@settings(max_examples=40)
+def test_forced_log_probabilities_equal_the_sampled_ones_of_the_twin(problem, customers, seed, chunk_bytes, table):
+    instances = random_instances(problem, 3, customers, seed)
+    solver = small_solver(problem, seed, chunk_bytes=chunk_bytes)
+    with torch.no_grad():
+        tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(seed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "TABLE_NODES", 10**6 if table else 0)
+        score = solver.score(instances, tours)
+    assert (score.log_prob - log_prob).abs().max() < 1e-5
+    assert score.weighted.item() == pytest.approx(float(log_prob.sum()), rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("table", [True, False])
+@pytest.mark.parametrize("chunk_bytes", [1, 5_000, 10**9])
+def test_the_gradient_equals_the_twins(problem, chunk_bytes, table, monkeypatch):
+    monkeypatch.setattr(decoding, "TABLE_NODES", 10**6 if table else 0)
+    instances = random_instances(problem, 4, 9, seed=3)
+    solver = small_solver(problem, layers=3, chunk_bytes=chunk_bytes)
+    tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(1))
+    weights = torch.randn(log_prob.shape, generator=torch.Generator().manual_seed(2))
+    parameters = list(solver.parameters())
+    reference = torch.autograd.grad((weights * log_prob).sum(), parameters)
+    fast = torch.autograd.grad(solver.score(instances, tours, weights).weighted, parameters)
+    assert relative(fast, reference) < 1e-4
+
+
+def test_in_double_precision_fast_path_and_twin_agree_to_rounding(problem):
+    instances = random_instances(problem, 3, 8, seed=5)
+    solver = small_solver(problem, layers=3).double()
+    instances = type(instances)(instances.coords.double(), instances.demands, instances.capacity)
+    tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(1))
+    parameters = list(solver.parameters())
+    reference = torch.autograd.grad(log_prob.sum(), parameters)
+    score = solver.score(instances, tours)
+    assert (score.log_prob - log_prob).abs().max() < 1e-11
+    assert relative(torch.autograd.grad(score.weighted, parameters), reference) < 1e-11
+
+
+def test_the_full_size_network_agrees_with_the_twin_to_single_precision(problem):
+    instances = random_instances(problem, 2, 20, seed=7, capacity=30)
+    solver = make_solver(problem)
+    with torch.no_grad():
+        tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(1))
+        difference = solver.score(instances, tours).log_prob - log_prob
+    assert (difference / log_prob).abs().max() < 1e-5
+
+
+@given(problem=PROBLEMS, seed=st.integers(0, 99), chunk_bytes=st.integers(1, 100_000))
+@settings(max_examples=20)
+def test_scores_do_not_depend_on_chunking(problem, seed, chunk_bytes):
+    instances = random_instances(problem, 5, 7, seed)
+    whole, chunked = small_solver(problem, chunk_bytes=10**9), small_solver(problem, chunk_bytes=chunk_bytes)
+    tours = whole.solve(instances, generator=torch.Generator().manual_seed(seed))
+    one, other = whole.score(instances, tours), chunked.score(instances, tours)
+    torch.testing.assert_close(one.log_prob, other.log_prob, rtol=1e-5, atol=1e-5)
+    assert relative(
+        torch.autograd.grad(other.weighted, list(chunked.parameters())),
+        torch.autograd.grad(one.weighted, list(whole.parameters())),
+    ) < 1e-4  # fmt: skip
+
+
+def test_greedy_solving_equals_the_twin_and_does_not_depend_on_the_batch(problem):
+    instances = random_instances(problem, 6, 9, seed=4)
+    solver = small_solver(problem)
+    with torch.no_grad():
+        reference, _ = rollout(solver, instances)
+    together = solver.solve(instances)
+    alone = [solver.solve(instances[row : row + 1]) for row in range(6)]
+    assert together.actions.equal(reference.actions)
+    torch.testing.assert_close(together.costs, torch.cat([tours.costs for tours in alone]))
+
+
+def test_sampling_follows_the_policy():
+    """Chi-square of 20000 first decisions against the probabilities that `behave` gives."""
+    instances = random_instances("cvrp", 1, 5, seed=2)
+    solver = small_solver("cvrp", seed=3)
+    starts = torch.full((1, 20_000), 2)
+    tours = solver.solve(instances, starts, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        policy = solver.behave(instances, Tours(tours.actions[:, :1], tours.costs[:, :1]))[0, 0].exp()
+    counts = torch.bincount(tours.actions[0, :, 1], minlength=6)
+    assert counts[policy == 0].sum() == 0
+    allowed = policy > 0
+    expected = policy[allowed] * 20_000
+    chi_square = ((counts[allowed] - expected) ** 2 / expected).sum()
+    assert chi_square < 20  # 4 degrees of freedom: exceeded by chance once in 2000 times
+
+
+def test_behaviours_are_distributions_over_what_is_allowed_and_contain_the_score(problem):
+    instances = random_instances(problem, 3, 8, seed=6)
+    solver = small_solver(problem)
+    best = solver.solve(instances, generator=torch.Generator().manual_seed(1)).best()
+    behaviour = solver.behave(instances, best)
+    torch.testing.assert_close(behaviour.exp().sum(-1), torch.ones(behaviour.shape[:2]))
+    states = solver.rules.hindsight(instances, best.actions)
+    assert (behaviour == -torch.inf).equal(states.blocked[:, 0])
+    taken = behaviour.gather(-1, best.actions[:, 0, 1:, None]).squeeze(-1).sum(-1)
+    torch.testing.assert_close(taken[:, None], solver.score(instances, best).log_prob)
+
+
+def test_behave_takes_one_tour_only(problem):
+    instances = random_instances(problem, 1, 4, seed=0)
+    solver = small_solver(problem)
+    with pytest.raises(ValueError, match="one tour per instance"):
+        solver.behave(instances, solver.solve(instances))
+
+
+def test_given_starts_are_the_first_actions(problem):
+    instances = random_instances(problem, 2, 6, seed=0)
+    starts = torch.tensor([[3, 1], [2, 5]])
+    assert small_solver(problem).solve(instances, starts).actions[..., 0].equal(starts)
+
+
+def test_a_seed_fixes_weights_and_samples_and_leaves_the_global_generator_alone(problem):
+    instances = random_instances(problem, 2, 6, seed=0)
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    one, other, third = small_solver(problem, seed=5), small_solver(problem, seed=5), small_solver(problem, seed=6)
+    assert torch.rand(3).equal(expected)
+    assert all(a.equal(b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+    assert not one.key.weight.equal(third.key.weight)
+    samples = [one.solve(instances, generator=torch.Generator().manual_seed(s)).actions for s in (1, 1, 2)]
+    assert samples[0].equal(samples[1])
+    assert samples[0].shape != samples[2].shape or not samples[0].equal(samples[2])
+
+
+def test_sharing_the_encoding_changes_nothing(problem):
+    instances = augment(random_instances(problem, 2, 6, seed=0))
+    solver = small_solver(problem)
+    encoding = solver.encode(instances)
+    tours = solver.solve(instances, encoding=encoding)
+    assert tours.actions.equal(solver.solve(instances).actions)
+    shared = solver.score(instances, tours, encoding=encoding)
+    assert shared.log_prob.equal(solver.score(instances, tours).log_prob)
+
+
+def test_a_solver_refuses_the_other_problem():
+    with pytest.raises(DreeError, match="made for tsp, these instances are cvrp"):
+        small_solver("tsp").solve(random_instances("cvrp", 1, 4, seed=0))
+
+
+@pytest.mark.parametrize("wrong", [{"layers": 0}, {"width": 10, "heads": 4}, {"clip": -1.0}])
+def test_settings_that_make_no_network_are_refused(wrong):
+    with pytest.raises(DreeError):
+        POMOSettings(**wrong)
