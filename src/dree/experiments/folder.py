@@ -143,11 +143,19 @@ def _circumstances(settings: RunSettings) -> dict[str, Any]:
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in packages}},
         "commit": _commit(),
         "hardware": {
-            "device": torch.cuda.get_device_name() if device.type == "cuda" else platform.processor() or "cpu",
+            "device": torch.cuda.get_device_name() if device.type == "cuda" else _processor(),
             "machine": platform.machine(),
             "threads": torch.get_num_threads(),
         },
     }
+
+
+def _processor() -> str:
+    """The processor's name where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _version(package: str) -> str:

@@ -28,9 +28,10 @@ KEPT = 2
 def save_checkpoint(folder: Path, number: int, state: Mapping[str, Any]) -> Path:
     """Write a state (nested dicts and lists of tensors and plain values) as checkpoint `number`."""
     tensors: dict[str, Tensor] = {}
-    text = json.dumps(_take_tensors(state, "", tensors), sort_keys=True)
-    metadata = {"format": FORMAT, "version": str(VERSION), "state": text, "digest": _digest(text, tensors)}
-    path = write_bytes(folder / f"{number:09d}.safetensors", save(tensors, metadata))
+    plain = _take_tensors(state, "", tensors)
+    header = {"version": VERSION, "state": plain, "digest": _digest(plain, tensors)}
+    # One entry only: safetensors writes several in random order, and equal states should be equal files.
+    path = write_bytes(folder / f"{number:09d}.safetensors", save(tensors, {FORMAT: json.dumps(header)}))
     for old in checkpoints(folder)[KEPT:]:
         old.unlink(missing_ok=True)
     return path
@@ -64,16 +65,17 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise DreeError(f"There is no checkpoint {path}.") from None
     except (SafetensorError, OSError) as error:
         raise DamagedError(f"Checkpoint {path} cannot be read ({error}).") from None
-    if metadata.get("format") != FORMAT:
+    if FORMAT not in metadata:
         raise DreeError(f"{path} is not a dree checkpoint.")
-    if metadata["version"] != str(VERSION):
+    header = json.loads(metadata[FORMAT])
+    if header["version"] != VERSION:
         raise DreeError(
-            f"Checkpoint {path} has version {metadata['version']}, this program reads version {VERSION}. "
+            f"Checkpoint {path} has version {header['version']}, this program reads version {VERSION}. "
             "Use the version of dree that wrote it, or start a new run."
         )
-    if metadata["digest"] != _digest(metadata["state"], tensors):
+    if header["digest"] != _digest(header["state"], tensors):
         raise DamagedError(f"Checkpoint {path} is damaged: its content does not match its digest.")
-    state: dict[str, Any] = _put_tensors(json.loads(metadata["state"]), tensors)
+    state: dict[str, Any] = _put_tensors(header["state"], tensors)
     return state
 
 
@@ -107,8 +109,8 @@ def _put_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     return {key: _put_tensors(item, tensors) for key, item in content}
 
 
-def _digest(text: str, tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.blake2b(text.encode(), digest_size=16)
+def _digest(plain: Any, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.blake2b(json.dumps(plain).encode(), digest_size=16)
     for name in sorted(tensors):
         raw = tensors[name].reshape(-1).view(torch.uint8).numpy()
         digest.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)}".encode())

@@ -1,0 +1,149 @@
+"""Runs: their folder, their logs, their gap matrix, and what happens to folders that are not as they should be."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from dree.data import load_test
+from dree.errors import DreeError
+from dree.evaluation.evaluate import average_gap
+from dree.experiments import DEMO, Run, RunFolder, load_solver
+from dree.experiments.folder import FORMAT
+from dree.settings import override
+
+TINY = override(
+    DEMO,
+    {"epochs": 5, "batches": 2, "batch_size": 4, "test_instances": 3, "solver.width": 16, "solver.layers": 1},
+)
+
+
+@pytest.fixture
+def finished(tmp_path):
+    run = Run.start(tmp_path / "run", TINY)
+    run.finish()
+    return run
+
+
+def test_a_run_logs_every_epoch_and_tests_when_due(finished):
+    folder = finished.folder
+    assert [row["epoch"] for row in folder.log("metrics.jsonl")] == [1, 2, 3, 4, 5]
+    assert [row["task"] for row in folder.log("metrics.jsonl")] == [finished.stream.task(t).name for t in range(1, 6)]
+    assert [row["epoch"] for row in folder.log("timings.jsonl")] == [1, 2, 3, 4, 5]
+    epochs, matrix, tasks = folder.gaps()
+    assert epochs == [0, 2, 4, 5]
+    assert tasks == ["E", "C", "G", "U", "R", "GM"]
+    assert matrix.shape == (4, 6)
+
+
+def test_the_last_row_of_the_matrix_is_what_the_saved_solver_achieves(finished):
+    solver = load_solver(finished.folder.path)
+    _, matrix, tasks = finished.folder.gaps()
+    for law, gap in zip(tasks, matrix[-1], strict=True):
+        test = load_test("cvrp", law, dict(TINY.sizes)[law])
+        three = type(test)(test.name, test.task, test.instances[:3], test.references[:3])
+        assert average_gap(solver, three) == pytest.approx(gap, abs=1e-9)
+
+
+def test_the_manifest_says_what_ran_and_on_which_data(finished):
+    manifest = finished.folder.manifest()
+    assert manifest["settings"]["epochs"] == 5
+    assert manifest["versions"]["torch"] == torch.__version__
+    assert all(len(digest) == 64 for digest in manifest["data"].values())
+    assert len(manifest["data"]) == 6
+    assert finished.folder.settings() == TINY
+
+
+def test_watchers_hear_of_every_epoch(tmp_path):
+    heard = []
+    Run.start(tmp_path / "run", TINY).finish(heard.append)
+    assert [tested.epoch for tested in heard] == [1, 2, 3, 4, 5]
+    assert [tested.gaps is not None for tested in heard] == [False, True, False, True, True]
+
+
+def test_the_same_settings_give_the_same_files(tmp_path, finished):
+    again = Run.start(tmp_path / "again", TINY)
+    again.finish()
+    for name in ("metrics.jsonl", "gaps.csv", "checkpoint/000000005.safetensors"):
+        assert (again.folder.path / name).read_bytes() == (finished.folder.path / name).read_bytes()
+
+
+def test_another_seed_gives_other_numbers(tmp_path, finished):
+    other = Run.start(tmp_path / "other", override(TINY, {"seed": 1}))
+    other.finish()
+    assert not np.array_equal(other.folder.gaps()[1], finished.folder.gaps()[1])
+
+
+def test_an_existing_folder_is_never_overwritten(finished):
+    before = sorted((path, path.read_bytes()) for path in finished.folder.path.rglob("*") if path.is_file())
+    with pytest.raises(DreeError, match=r"exists already\. Continue it with --resume"):
+        Run.start(finished.folder.path, TINY)
+    assert before == sorted((path, path.read_bytes()) for path in finished.folder.path.rglob("*") if path.is_file())
+
+
+def test_resuming_a_finished_run_changes_nothing(finished):
+    before = (finished.folder.path / "gaps.csv").read_bytes()
+    Run.resume(finished.folder.path).finish()
+    assert (finished.folder.path / "gaps.csv").read_bytes() == before
+
+
+def test_a_truncated_checkpoint_is_said_and_the_one_before_it_used(finished):
+    newest = finished.folder.checkpoints / "000000005.safetensors"
+    gaps = (finished.folder.path / "gaps.csv").read_bytes()
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[: len(whole) // 2])
+    said = []
+    run = Run.resume(finished.folder.path, said.append)
+    assert run.epoch == 4
+    assert "Using the one before it" in said[0]
+    run.finish()
+    assert (finished.folder.path / "gaps.csv").read_bytes() == gaps
+    assert newest.read_bytes() == whole
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(DreeError, match=r"is not a run: it has no manifest.json"):
+        Run.resume(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(DreeError, match="cannot be read"):
+        Run.resume(tmp_path)
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": FORMAT + 1}))
+    with pytest.raises(DreeError, match="Use the version of dree that wrote it"):
+        Run.resume(tmp_path)
+
+
+def test_two_processes_do_not_work_on_one_run(tmp_path):
+    run = Run.start(tmp_path / "run", TINY)
+    with run.folder.locked(), pytest.raises(DreeError, match="Another process is working"):
+        Run.resume(tmp_path / "run").finish()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_good_checkpoint(tmp_path, monkeypatch):
+    run = Run.start(tmp_path / "run", TINY)
+    learn = run.learner.learn
+
+    def poisoned(batch):
+        progress = learn(batch)
+        return type(progress)(progress.loss * (float("nan") if run.learner.batches == 4 else 1), progress.cost)
+
+    monkeypatch.setattr(run.learner, "learn", poisoned)
+    with pytest.raises(DreeError, match="not finite in epoch 2"):
+        run.finish()
+    assert Run.resume(tmp_path / "run").epoch == 1
+
+
+def test_a_half_written_log_line_is_dropped(finished):
+    folder = RunFolder.open(finished.folder.path)
+    rows = folder.log("metrics.jsonl")
+    with (folder.path / "metrics.jsonl").open("a") as file:
+        file.write('{"epoch": 6, "lo')
+    assert folder.log("metrics.jsonl") == rows
+
+
+def test_a_run_without_a_checkpoint_has_no_solver(tmp_path):
+    RunFolder.create(tmp_path / "run", TINY, {})
+    with pytest.raises(DreeError, match="no checkpoint yet"):
+        load_solver(tmp_path / "run")

@@ -1,0 +1,69 @@
+"""Settings: what is unknown or impossible is refused before anything is written, with the nearest name."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+
+from dree.errors import DreeError
+from dree.experiments import DEMO, PRESETS, RunSettings, preset
+from dree.settings import build, override, parse_assignments
+
+
+def test_the_defaults_are_the_papers():
+    settings = RunSettings()
+    assert (settings.epochs, settings.batch_size, settings.test_every) == (1000, 32, 20)
+    assert (settings.learner.learning_rate, settings.learner.weight_decay) == (1e-4, 1e-6)
+    assert settings.learner.augmentation == 8
+    assert (settings.solver.width, settings.solver.heads, settings.solver.layers) == (128, 8, 6)
+
+
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_settings_survive_a_round_trip_through_plain_values(name):
+    assert build(RunSettings, asdict(preset(name))) == preset(name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epcohs": 5}, "Unknown setting 'epcohs'. Did you mean 'epochs'"),
+        ({"solver.layer": 5}, "Did you mean 'solver.layers'"),
+        ({"slover.layers": 5}, "Did you mean 'solver'"),
+        ({"solver": 5}, "is a group of settings"),
+        ({"problem": "tps"}, "Did you mean 'tsp'"),
+        ({"method": "fine_tuning"}, "Did you mean 'fine-tuning'"),
+        ({"scenario": "drfit"}, "Did you mean 'drift'"),
+        ({"device": "gpu"}, "Choose from: auto, cpu, cuda"),
+        ({"spec": "texts"}, "Did you mean 'text'"),
+        ({"order": 9}, "Unknown order '9'"),
+        ({"order": ["E", "Q"]}, "Unknown law 'Q'"),
+        ({"epochs": 7}, "nearest number that can is 5"),
+        ({"epochs": "many"}, "must be int, not 'many'"),
+        ({"epochs": True}, "must be int, not True"),
+        ({"batches": 0}, "'batches' must be at least 1"),
+        ({"sizes": {"U": 0}}, "at least 1 customers"),
+        ({"learner.learning_rate": "fast"}, "must be float"),
+    ],
+)
+def test_wrong_settings_are_refused_with_a_hint(changes, message):
+    with pytest.raises(DreeError, match=message):
+        override(RunSettings(), changes)
+
+
+def test_overriding_reaches_into_groups_and_leaves_the_rest():
+    changed = override(DEMO, parse_assignments(["solver.layers=1", "epochs=10", "method=fine-tuning", "batches=null"]))
+    assert (changed.solver.layers, changed.epochs, changed.batches) == (1, 10, None)
+    assert changed.solver.width == DEMO.solver.width
+    assert override(DEMO, {"learner.learning_rate": 1}).learner.learning_rate == 1.0
+
+
+@pytest.mark.parametrize("text", ["epochs", "=5", ""])
+def test_an_assignment_needs_a_name_and_a_value(text):
+    with pytest.raises(DreeError, match="write name=value"):
+        parse_assignments([text])
+
+
+def test_an_unknown_preset_suggests():
+    with pytest.raises(DreeError, match="Did you mean 'paper'"):
+        preset("papper")

@@ -1,0 +1,98 @@
+"""Checkpoints keep every bit, replace each other in one step, and do not hide damage."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from dree.errors import DreeError
+from dree.lifelong import checkpoint
+from dree.lifelong.checkpoint import checkpoints, load_checkpoint, load_latest, save_checkpoint
+
+STATE = {
+    "epoch": 3,
+    "rate": 0.1,
+    "name": "é",
+    "nothing": None,
+    "flag": True,
+    "numbers": {0: torch.arange(4), "1": [torch.tensor(2.5), {"deep": torch.ones(2, 3, dtype=torch.bfloat16)}]},
+    "mask": torch.tensor([True, False]),
+    "empty": torch.zeros(0, 2),
+}
+
+
+def test_a_state_comes_back_as_it_was_saved(tmp_path):
+    loaded = load_checkpoint(save_checkpoint(tmp_path, 7, STATE))
+    assert {key: loaded[key] for key in ("epoch", "rate", "name", "nothing", "flag")} == {
+        "epoch": 3,
+        "rate": 0.1,
+        "name": "é",
+        "nothing": None,
+        "flag": True,
+    }
+    assert list(loaded["numbers"]) == [0, "1"]
+    assert loaded["numbers"][0].equal(torch.arange(4))
+    assert loaded["numbers"]["1"][0].equal(torch.tensor(2.5))
+    assert loaded["numbers"]["1"][1]["deep"].equal(torch.ones(2, 3, dtype=torch.bfloat16))
+    assert loaded["mask"].equal(torch.tensor([True, False]))
+    assert loaded["empty"].shape == (0, 2)
+
+
+def test_the_two_newest_are_kept_and_no_temporary_file_stays(tmp_path):
+    for number in range(4):
+        save_checkpoint(tmp_path, number, {"epoch": number})
+    assert [path.name for path in checkpoints(tmp_path)] == ["000000003.safetensors", "000000002.safetensors"]
+    assert len(list(tmp_path.iterdir())) == 2
+    assert load_latest(tmp_path) == {"epoch": 3}
+
+
+@pytest.mark.parametrize("damage", ["truncate", "empty", "flip"])
+def test_a_damaged_checkpoint_is_passed_over_aloud(tmp_path, damage):
+    save_checkpoint(tmp_path, 1, {"epoch": 1, "weights": torch.ones(100)})
+    path = save_checkpoint(tmp_path, 2, {"epoch": 2, "weights": torch.ones(100)})
+    content = bytearray(path.read_bytes())
+    if damage == "flip":
+        content[-5] ^= 0x40
+    path.write_bytes({"truncate": content[:-50], "empty": b"", "flip": content}[damage])
+    said = []
+    state = load_latest(tmp_path, said.append)
+    assert state["epoch"] == 1
+    assert len(said) == 1
+    assert str(path) in said[0]
+    assert "Using the one before it" in said[0]
+
+
+def test_when_all_are_damaged_it_says_so(tmp_path):
+    save_checkpoint(tmp_path, 1, {"epoch": 1}).write_bytes(b"nonsense")
+    with pytest.raises(DreeError, match=r"No checkpoint in .* is readable"):
+        load_latest(tmp_path, lambda _: None)
+
+
+def test_without_any_there_is_nothing(tmp_path):
+    assert load_latest(tmp_path) is None
+
+
+def test_another_version_is_refused_and_not_passed_over(tmp_path, monkeypatch):
+    save_checkpoint(tmp_path, 1, {"epoch": 1})
+    monkeypatch.setattr(checkpoint, "VERSION", 99)
+    save_checkpoint(tmp_path, 2, {"epoch": 2})
+    monkeypatch.undo()
+    with pytest.raises(DreeError, match="has version 99, this program reads version 1"):
+        load_latest(tmp_path)
+
+
+def test_another_file_is_refused(tmp_path):
+    save_file({"x": torch.ones(1)}, tmp_path / "1.safetensors")
+    with pytest.raises(DreeError, match="not a dree checkpoint"):
+        load_checkpoint(tmp_path / "1.safetensors")
+
+
+def test_no_code_can_be_put_into_a_checkpoint(tmp_path):
+    with pytest.raises(TypeError, match="not function at /hook"):
+        save_checkpoint(tmp_path, 1, {"hook": lambda: None})
+
+
+def test_any_reader_of_safetensors_can_read_the_tensors(tmp_path):
+    path = save_checkpoint(tmp_path, 1, {"solver": {"weight": torch.arange(3.0)}})
+    assert load_file(path)["/solver/weight"].tolist() == [0, 1, 2]

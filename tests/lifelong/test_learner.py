@@ -1,0 +1,161 @@
+"""Algorithm 1 without memory: the loss, the step, the seed, the state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from conftest import random_instances, small_solver
+from dree.errors import DreeError
+from dree.lifelong import FineTuning, Learner, LearnerSettings, Lesson, Method, method_class, reinforce
+from dree.problems import augment
+from dree.solvers.pomo_twin import rollout
+
+
+def learner(problem: str, method: Method | None = None, **settings) -> Learner:
+    return Learner(small_solver(problem), method or FineTuning(), LearnerSettings(**settings), seed=7)
+
+
+def same(one: Learner, other: Learner) -> bool:
+    return all(a.equal(b) for a, b in zip(one.solver.parameters(), other.solver.parameters(), strict=True))
+
+
+def test_the_loss_is_reinforce_with_the_mean_over_starts_as_baseline(problem):
+    """Worked out from the twin: mean over instances and starts of (cost - mean cost) * log-probability."""
+    instances = random_instances(problem, 3, 6, seed=1)
+    solver = small_solver(problem)
+    tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(0))
+    baseline = tours.costs.mean(1, keepdim=True)
+    expected = ((tours.costs - baseline) * log_prob).mean()
+    loss = reinforce(solver, Lesson(instances, tours, solver.encode(instances)))
+    torch.testing.assert_close(loss, expected)
+
+
+def test_a_step_is_adams_with_the_papers_settings(problem):
+    ours = Learner(small_solver(problem).double(), FineTuning(), LearnerSettings(augmentation=1), seed=7)
+    twin = small_solver(problem).double()
+    adam = torch.optim.Adam(twin.parameters(), lr=1e-4, weight_decay=1e-6)
+    batch = random_instances(problem, 4, 6, seed=1)
+    batch = replace(batch, coords=batch.coords.double())
+    for _ in range(3):
+        tours = twin.solve(batch, generator=ours.generator("solve"))
+        _, log_prob = rollout(twin, batch, forced=tours.actions)
+        adam.zero_grad()
+        ((tours.costs - tours.costs.mean(1, keepdim=True)) * log_prob).mean().backward()
+        adam.step()
+        ours.learn(batch)
+    compared = 0
+    for (name, a), b in zip(ours.solver.named_parameters(), twin.parameters(), strict=True):
+        if name.startswith("layers") and name.endswith(("combine.bias", "contract.bias")):
+            continue  # a norm follows and takes them out: their gradient is rounding, which Adam magnifies
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+        compared += 1
+    assert compared > 20
+
+
+def test_learning_augments_eightfold_by_default(problem):
+    seen = []
+
+    class Watch(Method):
+        def remember(self, learner, lesson):
+            seen.append(lesson)
+
+    batch = random_instances(problem, 2, 5, seed=1)
+    progress = learner(problem, Watch()).learn(batch)
+    assert seen[0].instances.coords.equal(augment(batch).coords)
+    best = seen[0].tours.costs.view(8, 2, -1).amin((0, 2))
+    torch.testing.assert_close(progress.cost, best.mean())
+
+
+def test_a_replayed_loss_is_added_and_hooks_run_in_order(problem):
+    calls = []
+
+    class Replay(Method):
+        def replay(self, learner, lesson):
+            calls.append(("replay", learner.batches))
+            return sum(parameter.sum() for parameter in learner.solver.parameters())
+
+        def remember(self, learner, lesson):
+            calls.append(("remember", learner.batches))
+
+    batch = random_instances(problem, 2, 5, seed=1)
+    plain, replaying = learner(problem), learner(problem, Replay())
+    plain.learn(batch)
+    total = sum(parameter.sum() for parameter in replaying.solver.parameters()).item()
+    with_replay = replaying.learn(batch)
+    assert calls == [("replay", 0), ("remember", 0)]
+    assert with_replay.loss.item() == pytest.approx(learner(problem).learn(batch).loss.item() + total, rel=1e-5)
+    assert not same(plain, replaying)
+
+
+def test_a_seed_fixes_learning_bit_for_bit(problem):
+    one, other = learner(problem), learner(problem)
+    for seed in range(3):
+        batch = random_instances(problem, 2, 6, seed)
+        assert one.learn(batch).loss.equal(other.learn(batch).loss)
+    assert same(one, other)
+
+
+def test_going_on_from_a_state_equals_never_having_stopped(problem):
+    whole, first = learner(problem), learner(problem)
+    batches = [random_instances(problem, 2, 6, seed) for seed in range(4)]
+    for batch in batches[:2]:
+        whole.learn(batch)
+        first.learn(batch)
+    second = learner(problem)
+    second.load_state_dict(first.state_dict())
+    for batch in batches[2:]:
+        whole.learn(batch)
+        second.learn(batch)
+    assert same(whole, second)
+    assert second.batches == 4
+
+
+def test_learning_lowers_the_cost_of_what_it_practises():
+    """Five cities again and again: the mean sampled cost must fall well below where it began."""
+    pupil = learner("tsp", learning_rate=1e-2, augmentation=1)
+    batch = random_instances("tsp", 16, 7, seed=3)
+    costs = []
+    for _ in range(60):
+        tours = pupil.solver.solve(batch, generator=pupil.generator("look"))
+        costs.append(tours.costs.mean().item())
+        pupil.learn(batch)
+    assert sum(costs[-5:]) / 5 < 0.85 * costs[0]
+
+
+def test_bf16_learns_nearly_the_same_step(problem):
+    batch = random_instances(problem, 4, 6, seed=1)
+    exact, coarse = learner(problem), learner(problem, precision="bf16")
+    exact_loss, coarse_loss = exact.learn(batch).loss, coarse.learn(batch).loss
+    assert not exact_loss.equal(coarse_loss)
+    assert all(parameter.dtype == torch.float32 for parameter in coarse.solver.parameters())
+    moved = torch.cat([(a - b).flatten() for a, b in zip(
+        exact.solver.parameters(), coarse.solver.parameters(), strict=True)])  # fmt: skip
+    assert moved.abs().max() <= 2.1e-4  # Adam's first step is one learning rate, whatever the gradient
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"learning_rate": 0.0}, "must be positive"),
+        ({"weight_decay": -1.0}, "must not be negative"),
+        ({"augmentation": 4}, "1 or 8"),
+        ({"precision": "bf61"}, "Did you mean 'bf16'"),
+    ],
+)
+def test_settings_that_cannot_learn_are_refused(wrong, message):
+    with pytest.raises(DreeError, match=message):
+        LearnerSettings(**wrong)
+
+
+def test_methods_go_by_name_or_by_dotted_path():
+    assert method_class("fine-tuning") is FineTuning
+    assert method_class("dree.lifelong.methods.base.Method") is Method
+    with pytest.raises(DreeError, match="Did you mean 'fine-tuning'"):
+        method_class("finetuning")
+    with pytest.raises(DreeError, match="cannot be imported"):
+        method_class("no.such.Method")
+    with pytest.raises(DreeError, match="is not a method"):
+        method_class("dree.lifelong.Learner")

@@ -1,0 +1,172 @@
+"""The command line as a user meets it, bad input included: a clear message, no traceback, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TINY = [
+    "--set", "epochs=5", "--set", "batches=1", "--set", "batch_size=4", "--set", "test_instances=2",
+    "--set", "solver.width=16", "--set", "solver.layers=1",
+]  # fmt: skip
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def dree(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    command = [sys.executable, "-m", "dree", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder in which a tiny CVRP run has been made."""
+    folder = tmp_path_factory.mktemp("place")
+    made = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    assert "AMFB" in made.stdout
+    assert "epoch    4  gaps %" in made.stdout
+    return folder
+
+
+@pytest.mark.parametrize("words", [[], ["demo"], ["run"], ["solve"], ["plot"], ["plot", "tasks"], ["report"]])
+def test_help_is_there_for_every_command(words):
+    result = dree(*words, "--help")
+    assert result.returncode == 0
+    assert "Usage" in result.stdout
+
+
+def test_a_run_writes_its_page(place):
+    page = (place / "runs/demo/report.html").read_text()
+    assert "Learning curves" in page
+    assert page.count("<img") >= 3
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
+    assert dree("report", "runs/demo", cwd=place).returncode == 0
+
+
+def test_an_existing_run_is_not_overwritten_but_resumed(place):
+    refused = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo", cwd=place)
+    assert refused.returncode == 2
+    assert "exists already" in refused.stderr
+    resumed = dree("run", "--resume", "runs/demo", cwd=place)
+    assert resumed.returncode == 0
+    assert "is at epoch 5 of 5" in resumed.stdout
+
+
+def test_the_demo_can_be_made_again_and_leaves_other_runs_alone(tmp_path):
+    settings = TINY[:-4]
+    assert dree("demo", *settings, "--out", "demo", cwd=tmp_path).returncode == 0
+    again = dree("demo", *settings, "--out", "demo", cwd=tmp_path)
+    assert again.returncode == 0
+    assert "Replacing the earlier demo" in again.stdout
+    assert dree("run", "--preset", "demo", *TINY, "--out", "other", cwd=tmp_path).returncode == 0
+    refused = dree("demo", *settings, "--out", "other", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "not a demo" in refused.stderr
+
+
+def test_solve_answers_as_text_json_and_picture(place):
+    problem = {
+        "coordinates": [[50, 50], [10, 10], [90, 10], [90, 90], [10, 90]],
+        "demands": [0, 3, 4, 3, 4],
+        "capacity": 7,
+    }
+    (place / "stops.json").write_text(json.dumps(problem))
+    result = dree("solve", "stops.json", "--json", "routes.json", "--png", "routes.png", cwd=place)
+    assert result.returncode == 0, result.stderr
+    answer = json.loads((place / "routes.json").read_text())
+    assert sorted(node for route in answer["routes"] for node in route) == [1, 2, 3, 4]
+    assert all(load <= 7 for load in answer["loads"])
+    assert f"Cost: {answer['cost']:.6g}" in result.stdout
+    diagonal = 2 * 40 * 2**0.5
+    assert answer["cost"] >= 2 * (80 + diagonal) - 1e-9  # two routes over two corners each are the best there is
+    assert (place / "routes.png").read_bytes().startswith(PNG)
+
+
+def test_solve_reads_csv_with_a_capacity_from_the_command_line(place):
+    (place / "stops.csv").write_text("x,y,demand\n0,0,0\n1,0,2\n0,1,2\n\n")
+    result = dree("solve", "stops.csv", "--capacity", "4", cwd=place)
+    assert result.returncode == 0, result.stderr
+    assert "load 4 of 4" in result.stdout
+    assert "Cost: 3.41421" in result.stdout
+
+
+BAD_FILES = {
+    "nan.json": ('{"coordinates": [[0, 0], [NaN, 1]], "demands": [0, 1], "capacity": 5}', "node 1: .* not finite"),
+    "infinite.csv": ("x,y\n0,0\n1e999,1\n", "node 1: .* not finite"),
+    "large.json": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0, 9], "capacity": 5}', "demand 9 is not between"),
+    "negative.json": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0, -1], "capacity": 5}', "demand -1 is not"),
+    "single.json": ('{"coordinates": [[0, 0]], "demands": [0], "capacity": 5}', "at least 2 nodes"),
+    "none.json": ('{"coordinates": []}', "at least 2 nodes"),
+    "ragged.json": ('{"coordinates": [[0, 0], [1]], "demands": [0, 1], "capacity": 5}', "node 1 must be a pair"),
+    "ragged.csv": ("x,y,demand\n0,0,0\n1,1\n", "node 1 has 2 cells, the header has 3"),
+    "truncated.json": ('{"coordinates": [[0, 0], [1,', "not complete JSON"),
+    "empty.csv": ("", "is empty"),
+    "fraction.csv": ("x,y,demand\n0,0,0\n1,1,2.5\n", "whole numbers"),
+    "word.csv": ("x,y,demand\n0,0,0\n1,one,2\n", "'one' where a number is needed"),
+    "column.csv": ("x,y,demnad\n0,0,0\n1,1,2\n", "Did you mean 'demand'"),
+    "key.json": ('{"coordinates": [[0, 0], [1, 1]], "demand": [0, 1]}', "Did you mean 'demands'"),
+    "short.json": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0], "capacity": 5}', "one number for each of the 2"),
+    "nocapacity.json": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0, 1]}', "no capacity"),
+    "depot.json": ('{"coordinates": [[0, 0], [1, 1]], "demands": [1, 1], "capacity": 5}', "depot .* must be 0"),
+    "stops.txt": ("0 0", "must end in .json or .csv"),
+    "tsp.json": ('{"coordinates": [[0, 0], [1, 1], [1, 0]]}', "made for cvrp, these instances are tsp"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_gets_a_clear_message(place, name):
+    from dree.data.instance_files import read_instance
+    from dree.errors import DreeError
+    from dree.evaluation.answers import answer
+    from dree.experiments import load_solver
+
+    content, message = BAD_FILES[name]
+    (place / name).write_text(content)
+    with pytest.raises(DreeError, match=message):
+        answer(load_solver(place / "runs/demo"), read_instance(place / name))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["solve", "missing.json"], "There is no file missing.json"),
+        (["solve", "ok.csv", "--capacity", "9", "--run", "runs/none"], "Train one with: dree demo"),
+        (["solve", "ok.csv", "--capacity", "9", "--png", "x.gif"], "png"),
+        (["run", "--method", "fine-tunning"], "Did you mean 'fine-tuning'"),
+        (["run", "--set", "epcohs=3"], "Did you mean 'epochs'"),
+        (["run", "--config", "absent.json"], "There is no settings file"),
+        (["run", "--resume", "nowhere"], "is not a run"),
+        (["run", "--preset", "demo", "--set", "sizes.U=11"], "There is no test set cvrp-U11-text"),
+        (["report", "nowhere"], "is not a run"),
+        (["plot", "tasks", "--problem", "vrp"], "Did you mean 'cvrp'"),
+    ],
+)
+def test_bad_input_ends_in_a_message_without_traceback_and_writes_nothing(place, arguments, message):
+    (place / "ok.csv").write_text("x,y,demand\n0,0,0\n1,0,2\n")
+    before = {path for path in place.rglob("*") if path.suffix != ".pyc"}
+    result = dree(*arguments, cwd=place)
+    assert result.returncode == 2
+    assert message in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr
+    assert {path for path in place.rglob("*") if path.suffix != ".pyc"} == before
+
+
+def test_a_configuration_file_sets_groups_too(tmp_path):
+    chosen = {"epochs": 5, "batches": 1, "batch_size": 4, "test_instances": 1, "solver": {"layers": 1, "width": 16}}
+    (tmp_path / "settings.json").write_text(json.dumps(chosen))
+    made = dree("run", "--preset", "demo", "--config", "settings.json", "--out", "run", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    settings = json.loads((tmp_path / "run/manifest.json").read_text())["settings"]
+    assert settings["solver"]["layers"] == 1
+    assert settings["solver"]["heads"] == 4
+
+
+def test_plot_tasks_draws_the_gallery(tmp_path):
+    assert dree("plot", "tasks", "--out", "gallery.png", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "gallery.png").read_bytes().startswith(PNG)

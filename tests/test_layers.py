@@ -1,0 +1,49 @@
+"""Imports go one way: a package imports only from the layers below its own."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "dree"
+LAYERS = [
+    {"errors"},
+    {"files", "randomness", "settings"},
+    {"problems"},
+    {"tasks", "solvers"},
+    {"data"},
+    {"lifelong"},
+    {"evaluation"},
+    {"experiments"},
+    {"report"},
+    {"cli"},
+    {"__main__"},
+]
+LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The parts of `dree` that a module imports, wherever in it."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("dree.")}
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_one_way(path):
+    package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if package == "__init__":
+        pytest.skip("the package itself imports nothing of its own")
+    for other in imported(ast.parse(path.read_text())) - {package}:
+        assert LEVEL[other] < LEVEL[package], f"{package} must not import {other}"
+
+
+def test_every_package_has_its_layer():
+    packages = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert packages - {"__init__"} == set(LEVEL)
