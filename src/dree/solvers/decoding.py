@@ -50,8 +50,7 @@ class Decoder(ABC):
         table_BNK = self.tensors[1]
         if table_BNK.shape[1] == 1:
             return table_BNK
-        picked = table_BNK.flatten(0, 1).index_select(0, _flat(starts_BP, table_BNK.shape[1]))
-        return picked.view(*starts_BP.shape, -1)
+        return _rows(table_BNK, starts_BP)
 
     @abstractmethod
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
@@ -78,9 +77,10 @@ class TableDecoder(Decoder):
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
         """Two table rows, a softmax for each head, and one product."""
         last, _, fold, offset = self.tensors
-        table_rows: Tensor = _AddRows.apply(last, context, current_BX, load_BX, mask_BXN)  # type: ignore[no-untyped-call]
-        attention = table_rows.view(*table_rows.shape[:2], self.heads, -1).softmax(-1)
-        return torch.baddbmm(offset[:, None], attention.flatten(2), fold)
+        scores: Tensor = _TableScores.apply(  # type: ignore[no-untyped-call]
+            last, context, fold, offset, current_BX, load_BX, mask_BXN
+        )
+        return scores
 
 
 class GlimpseDecoder(Decoder):
@@ -95,7 +95,12 @@ class GlimpseDecoder(Decoder):
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
         """Attend, then point."""
         last, _, keys, values, pointer, offset = self.tensors
-        queries: Tensor = _AddRows.apply(last, context, current_BX, load_BX, None)  # type: ignore[no-untyped-call]
+        queries = _rows(last, current_BX)
+        if load_BX is None:
+            by_tour = queries.view(*context.shape[:2], -1, queries.shape[-1])
+            queries = (by_tour + context[:, :, None]).flatten(1, 2)
+        else:
+            queries = queries + load_BX[..., None] * context
         query, key, value = (split_heads(each, self.heads) for each in (queries, keys, values))
         attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask_BXN[:, None])
         return torch.baddbmm(offset[:, None], attended.transpose(1, 2).flatten(2), pointer.transpose(1, 2))
@@ -112,10 +117,11 @@ def split_heads(nodes_BND: Tensor, heads: int) -> Tensor:
     return nodes_BND.view(*nodes_BND.shape[:2], heads, -1).transpose(1, 2)
 
 
-class _AddRows(torch.autograd.Function):
-    """For each state the row of its node, plus its context, plus (for every head) its mask: [B, X, K].
+class _TableScores(torch.autograd.Function):
+    """Table rows, masked softmax and product as one function with a hand-written gradient.
 
-    Written out because autograd would copy the large result and its gradient once for each addition.
+    The attention scores [B, X, H * N] are by far the largest thing here, and autograd would copy them and their
+    gradient once more for each of the additions.
     """
 
     @staticmethod
@@ -123,35 +129,45 @@ class _AddRows(torch.autograd.Function):
         ctx: Any,
         last_BNK: Tensor,
         context: Tensor,
+        fold_BKN: Tensor,
+        offset_BN: Tensor,
         current_BX: Tensor,
         load_BX: Tensor | None,
-        mask_BXN: Tensor | None,
+        mask_BXN: Tensor,
     ) -> Tensor:
-        ctx.save_for_backward(current_BX, load_BX)
-        ctx.nodes, ctx.tours = last_BNK.shape[1], context.shape[1]
-        batch, states = current_BX.shape
-        rows = last_BNK.flatten(0, 1).index_select(0, _flat(current_BX, ctx.nodes))
+        batch, states, nodes = mask_BXN.shape
+        flat = _flat(current_BX, nodes)
+        rows = last_BNK.flatten(0, 1).index_select(0, flat).view(batch, states, -1)
         if load_BX is None:
-            rows.view(batch, ctx.tours, -1, rows.shape[-1]).add_(context[:, :, None])
+            rows.view(batch, context.shape[1], -1, rows.shape[-1]).add_(context[:, :, None])
         else:
-            rows.view(batch, states, -1).addcmul_(load_BX[..., None], context)
-        if mask_BXN is not None:
-            rows.view(batch, states, -1, mask_BXN.shape[-1]).add_(mask_BXN[:, :, None])
-        return rows.view(batch, states, -1)
+            rows.addcmul_(load_BX[..., None], context)
+        attention = rows.view(batch, states, -1, nodes).add_(mask_BXN[:, :, None]).softmax(-1).flatten(2)
+        ctx.save_for_backward(attention, fold_BKN, flat, load_BX)
+        ctx.context_rows = context.shape[1]
+        return torch.baddbmm(offset_BN[:, None], attention, fold_BKN)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        current_BX, load_BX = ctx.saved_tensors
-        gradient = upstream[0].contiguous()
-        batch, _, width = gradient.shape
-        to_last = torch.ops.aten.embedding_dense_backward(
-            gradient.flatten(0, 1), _flat(current_BX, ctx.nodes), batch * ctx.nodes, -1, False
-        ).view(batch, ctx.nodes, width)
+        attention, fold_BKN, flat, load_BX = ctx.saved_tensors
+        (gradient,) = upstream
+        batch, width, nodes = fold_BKN.shape
+        to_fold = torch.bmm(attention.transpose(1, 2), gradient)
+        to_attention = torch.bmm(gradient, fold_BKN.transpose(1, 2)).view(batch, -1, width // nodes, nodes)
+        to_rows = torch._softmax_backward_data(
+            to_attention, attention.view_as(to_attention), -1, attention.dtype
+        ).flatten(2)
+        to_last = torch.ops.aten.embedding_dense_backward(to_rows.flatten(0, 1), flat, batch * nodes, -1, False)
         if load_BX is None:
-            to_context = gradient.view(batch, ctx.tours, -1, width).sum(2)
+            to_context = to_rows.view(batch, ctx.context_rows, -1, width).sum(2)
         else:
-            to_context = torch.bmm(load_BX[:, None], gradient)
-        return to_last, to_context, None, None, None
+            to_context = torch.bmm(load_BX[:, None], to_rows)
+        return to_last.view(batch, nodes, width), to_context, to_fold, gradient.sum(1), None, None, None
+
+
+def _rows(table_BNK: Tensor, index_BX: Tensor) -> Tensor:
+    """The rows of each instance's table that the index names: [B, X, K]."""
+    return table_BNK.flatten(0, 1).index_select(0, _flat(index_BX, table_BNK.shape[1])).view(*index_BX.shape, -1)
 
 
 def _flat(index_BX: Tensor, nodes: int) -> Tensor:

@@ -28,7 +28,7 @@ class POMOSettings:
     layers: int = 6
     feed_forward: int = 512
     clip: float = 10.0
-    chunk_bytes: int = 2 * 2**20  # what scoring may hold at once, about: what stays in the cache is fastest
+    chunk_bytes: int = 8 * 2**20  # what scoring may hold at once, about: what stays in the cache is fastest
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no network."""
