@@ -34,7 +34,9 @@ def place(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("words", [[], ["demo"], ["run"], ["solve"], ["plot"], ["plot", "tasks"], ["report"]])
+@pytest.mark.parametrize(
+    "words", [[], ["demo"], ["run"], ["solve"], ["plot", "tasks"], ["report"], ["data", "build"], ["data", "list"]]
+)
 def test_help_is_there_for_every_command(words):
     result = dree(*words, "--help")
     assert result.returncode == 0

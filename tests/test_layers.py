@@ -18,6 +18,7 @@ LAYERS = [
     {"evaluation"},
     {"experiments"},
     {"report"},
+    {"cli_data"},
     {"cli"},
     {"__main__"},
 ]

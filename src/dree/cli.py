@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
+from dree.cli_data import data
 from dree.errors import DreeError
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ app = typer.Typer(
 )
 plots = typer.Typer(help="Draw pictures.", no_args_is_help=True)
 app.add_typer(plots, name="plot")
+app.add_typer(data, name="data")
 
 DEMO_FOLDER = Path("runs/demo")
+PERIODIC_EPOCHS = 1200  # the paper's: six tasks of 200 epochs
 
 
 @app.command()
@@ -86,6 +89,8 @@ def run(
         "device": device,
         "learner.precision": precision,
     }
+    if scenario == "periodic" and "epochs" not in changes:
+        changes["epochs"] = PERIODIC_EPOCHS
     changes |= {name: value for name, value in options.items() if value is not None}
     changes |= parse_assignments(settings or [])
     chosen = override(preset(preset_name), changes)
@@ -155,6 +160,7 @@ def plot_tasks(
 
 def main() -> None:
     """Run the command line; what the user can put right is said without a traceback."""
+    sys.path.append(str(Path.cwd()))  # so that a user's own method is found in the folder they work in
     try:
         app()
     except DreeError as error:
@@ -162,7 +168,7 @@ def main() -> None:
     except OSError as error:
         _fail(f"{error.strerror or error}: {error.filename or 'the file system'}. Nothing finished was lost.")
     except KeyboardInterrupt:
-        _fail("Stopped. Go on with: dree run --resume FOLDER", code=130)
+        _fail("Stopped. Nothing finished is lost; a run goes on with: dree run --resume FOLDER", code=130)
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dree.errors import DreeError
+from dree.files import write_bytes, write_text
 from dree.problems import Instances
 
 FILES = Path(__file__).parent / "files"
@@ -106,11 +106,9 @@ def write_test(key: SetKey, test: TestSet, made: Mapping[str, Any], folder: Path
         "instances": len(test.instances),
         **made,
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / key.file
-    _write(path, content)
+    path = write_bytes(folder / key.file, content)
     index = dict(sorted({**read_index(folder), key.file: entry}.items()))
-    _write(folder / INDEX, (json.dumps(index, indent=1) + "\n").encode())
+    write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
     return path
 
 
@@ -126,7 +124,10 @@ def read_index(folder: Path = FILES) -> dict[str, dict[str, Any]]:
     needed = {"sha256", *SetKey._fields}
     entries = list(index.values()) if isinstance(index, dict) else [index]
     if not all(isinstance(entry, dict) and needed <= set(entry) for entry in entries):
-        raise DreeError(f"The index of the test sets, {path}, is damaged. {RESTORE}")
+        raise DreeError(
+            f"The index of the test sets, {path}, is damaged. Delete it and run `dree data build`, or reinstall "
+            "the package `dree`."
+        )
     return dict(index)
 
 
@@ -165,12 +166,3 @@ def _unpack(key: SetKey, content: bytes) -> TestSet:
     integers = {name: arrays[name].long() for name in ("demands", "capacity", "tours") if name in arrays}
     instances = Instances(arrays["coords"], integers.get("demands"), integers.get("capacity"))
     return TestSet(key.name, key.task, instances, arrays["references"], integers.get("tours"))
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -1,0 +1,82 @@
+"""The examples do what the documentation says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from conftest import random_instances, small_solver
+from dree.data.instance_files import read_instance
+from dree.experiments import DEMO, Run
+from dree.lifelong import Learner, LearnerSettings, method_class
+from dree.lifelong.checkpoint import load_checkpoint, save_checkpoint
+from dree.settings import override
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture
+def rehearse(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    found = method_class("own_method.Rehearse")
+    monkeypatch.setattr(found, "kept", 3)
+    return found
+
+
+def test_both_files_hold_the_same_stops():
+    json, csv = read_instance(EXAMPLES / "stops.json"), read_instance(EXAMPLES / "stops.csv", capacity=25)
+    assert json.customers == 12
+    assert torch.equal(json.coords, csv.coords)
+    assert torch.equal(json.demands, csv.demands)
+    assert torch.equal(json.capacity, csv.capacity)
+
+
+def test_the_own_method_keeps_the_newest_batches_without_their_copies(problem, rehearse):
+    learner = Learner(small_solver(problem), rehearse(), LearnerSettings())
+    batches = [random_instances(problem, 2, 5, seed) for seed in range(5)]
+    for batch in batches:
+        learner.learn(batch)
+    assert len(learner.method.memory) == 3
+    for kept, batch in zip(learner.method.memory, batches[-3:], strict=True):
+        assert torch.equal(kept.coords, batch.coords)
+
+
+def test_the_own_method_adds_to_the_loss_from_its_second_batch_on(problem, rehearse):
+    first, second = (random_instances(problem, 2, 5, seed) for seed in range(2))
+    own = Learner(small_solver(problem), rehearse())
+    plain = Learner(small_solver(problem), method_class("fine-tuning")())
+    assert own.learn(first).loss.equal(plain.learn(first).loss)
+    assert not own.learn(second).loss.equal(plain.learn(second).loss)
+
+
+def test_the_own_method_goes_on_from_a_checkpoint_as_if_never_stopped(tmp_path, problem, rehearse):
+    whole = Learner(small_solver(problem), rehearse())
+    batches = [random_instances(problem, 2, 5, seed) for seed in range(4)]
+    for batch in batches[:2]:
+        whole.learn(batch)
+    path = save_checkpoint(tmp_path, 1, whole.state_dict())
+    again = Learner(small_solver(problem), rehearse())
+    again.load_state_dict(load_checkpoint(path))
+    for batch in batches[2:]:
+        assert whole.learn(batch).loss.equal(again.learn(batch).loss)
+
+
+def test_the_own_method_runs_by_its_dotted_path(tmp_path, rehearse):
+    tiny = {
+        "epochs": 5,
+        "batches": 1,
+        "batch_size": 2,
+        "test_every": 5,
+        "test_instances": 1,
+        "method": "own_method.Rehearse",
+    }
+    run = Run.start(tmp_path / "run", override(DEMO, tiny | {"solver.width": 16, "solver.layers": 1}))
+    run.finish()
+    assert isinstance(run.learner.method, rehearse)
+    resumed = Run.resume(tmp_path / "run")
+    assert resumed.epoch == 5
+    assert len(resumed.learner.method.memory) == 3
+    for kept, before in zip(resumed.learner.method.memory, run.learner.method.memory, strict=True):
+        assert torch.equal(kept.coords, before.coords)
