@@ -1,8 +1,36 @@
-"""Lifelong learning for neural vehicle-routing solvers whose tasks drift."""
+"""Lifelong learning for neural vehicle-routing solvers whose tasks drift.
 
+What most programs need is here: `dree.Learner`, `dree.make_stream` and so on; each is loaded when first used.
+"""
+
+import importlib
 import os
+from typing import Any
 
 # Threads that wait for each other spin for milliseconds by default, and one busy neighbour on the machine then makes
 # learning thirty times slower. Spinning for microseconds and then sleeping costs nothing when the machine is idle.
 # It must be said before torch starts its threads.
 os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+
+_HOMES = {
+    "dree.data": ("TestSet", "load_test"),
+    "dree.errors": ("DreeError",),
+    "dree.evaluation.evaluate": ("average_gap",),
+    "dree.evaluation.metrics": ("metrics",),
+    "dree.experiments": ("DEMO", "Run", "RunSettings", "load_solver"),
+    "dree.lifelong": ("FineTuning", "Learner", "LearnerSettings", "Method"),
+    "dree.problems": ("Instances", "Tours"),
+    "dree.randomness": ("named_generator",),
+    "dree.solvers": ("POMO", "POMOSettings", "Solver", "make_solver"),
+    "dree.tasks": ("Stream", "Task", "make_stream", "principal"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'dree' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

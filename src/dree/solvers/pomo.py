@@ -18,6 +18,8 @@ from dree.solvers.chunks import Chunk, split, sum_in_chunks
 from dree.solvers.decoding import Decoder, Projections, make_decoder
 from dree.solvers.layers import EncoderLayer
 
+CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 2**30}  # fastest: what stays in the cache; what fills the device
+
 
 @dataclass(frozen=True)
 class POMOSettings:
@@ -28,13 +30,14 @@ class POMOSettings:
     layers: int = 6
     feed_forward: int = 512
     clip: float = 10.0
-    chunk_bytes: int = 8 * 2**20  # what scoring may hold at once, about: what stays in the cache is fastest
+    chunk_bytes: int | None = None  # what scoring may hold at once, about; None: what suits the device
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no network."""
         for field in fields(self):
-            if getattr(self, field.name) <= 0:
-                raise DreeError(f"Solver setting '{field.name}' must be positive.")
+            value = getattr(self, field.name)
+            if value is not None and value <= 0:
+                raise DreeError(f"Solver setting '{field.name}' must be positive, not {value}.")
         if self.width % self.heads:
             raise DreeError(f"Solver width {self.width} must be a multiple of its heads, {self.heads}.")
 
@@ -50,14 +53,14 @@ class POMO(Solver):
         if problem == "tsp":
             self.embed = nn.Linear(2, width)
             self.query_first = nn.Linear(width, width, bias=False)
+            self.query_last = nn.Linear(width, width, bias=False)
         else:
             self.embed_depot = nn.Linear(2, width)
             self.embed = nn.Linear(3, width)
-            self.query_load = nn.Linear(1, width, bias=False)
+            self.query_last = nn.Linear(width + 1, width, bias=False)  # the last column is the load's
         self.layers = nn.ModuleList(
             EncoderLayer(width, settings.heads, settings.feed_forward) for _ in range(settings.layers)
         )
-        self.query_last = nn.Linear(width, width, bias=False)
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width, bias=False)
         self.combine = nn.Linear(width, width)
@@ -75,24 +78,33 @@ class POMO(Solver):
         return torch.cat([self.embed_depot(coords[:, :1]), self.embed(customers)], dim=1)
 
     def encode(self, instances: Instances) -> Decoder:
-        """Run the encoder, and of the decoder everything that does not depend on decisions."""
+        """Run the encoder, and of the decoder everything that does not depend on decisions.
+
+        Under autocast only the encoder runs in low precision: log-probabilities need every bit.
+        """
         nodes_BND = self.embedding(instances)
         for layer in self.layers:
             nodes_BND = layer(nodes_BND)
+        with torch.autocast(instances.device.type, enabled=False):
+            projections = self._project(nodes_BND.to(instances.coords.dtype))
+            return make_decoder(self.settings.heads, projections)
+
+    def _project(self, nodes_BND: Tensor) -> Projections:
+        """The decoder's linear maps; its output projection is made part of the pointer."""
         scaled = nodes_BND / math.sqrt(self.settings.width)
-        if instances.problem == "tsp":
+        of_node, of_load = self.query_last.weight.tensor_split([self.settings.width], dim=1)
+        if self.rules.name == "tsp":
             context = self.query_first(nodes_BND)
         else:
-            context = self.query_load.weight.T.expand(len(instances), 1, -1)
-        projections = Projections(
-            last=self.query_last(nodes_BND),
+            context = of_load.T.expand(len(nodes_BND), 1, -1)
+        return Projections(
+            last=nodes_BND @ of_node.T,
             context=context,
             keys=self.key(nodes_BND),
             values=self.value(nodes_BND),
             pointer=scaled @ self.combine.weight,
             offset=scaled @ self.combine.bias,
         )
-        return make_decoder(self.settings.heads, projections)
 
     @torch.no_grad()
     def solve(
@@ -138,7 +150,8 @@ class POMO(Solver):
 
         # About what one tour holds: a few floats per state, node and head.
         tour_bytes = 4 * actions.shape[-1] * instances.nodes * (self.settings.heads + 8)
-        chunks = split(len(instances), actions.shape[1], tour_bytes, self.settings.chunk_bytes)
+        budget = self.settings.chunk_bytes or CHUNK_BYTES[instances.device.type]
+        chunks = split(len(instances), actions.shape[1], tour_bytes, budget)
         weighted, log_prob = sum_in_chunks(term, chunks, decoder.tensors)
         return Score(log_prob, weighted)
 

@@ -37,12 +37,13 @@ def rollout(
     state = solver.rules.begin(instances, starts)
     actions, log_prob = [starts], torch.zeros(starts.shape, device=nodes.device, dtype=nodes.dtype)
     while not solver.rules.finished(instances, state).all():
-        query = pick_rows(nodes, state.current) @ solver.query_last.weight.T
+        query = pick_rows(nodes, state.current)
         if state.load is None or instances.capacity is None:
-            query = query + pick_rows(nodes, starts) @ solver.query_first.weight.T
+            first = pick_rows(nodes, starts) @ solver.query_first.weight.T
+            query = first + query @ solver.query_last.weight.T
         else:
             share = (state.load / instances.capacity[:, None]).to(nodes.dtype)
-            query = query + share[..., None] @ solver.query_load.weight.T
+            query = torch.cat([query, share[..., None]], dim=-1) @ solver.query_last.weight.T
         mask = torch.zeros(state.blocked.shape, device=nodes.device, dtype=nodes.dtype).masked_fill(
             state.blocked, -math.inf
         )

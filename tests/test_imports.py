@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+import dree
 
 SOURCE = Path(__file__).parents[1] / "src" / "dree"
 LAYERS = [
@@ -48,3 +52,14 @@ def test_imports_go_one_way(path):
 def test_every_package_has_its_layer():
     packages = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert packages - {"__init__"} == set(LEVEL)
+
+
+def test_every_public_name_can_be_loaded_from_the_top():
+    assert {name: getattr(dree, name).__class__ for name in dree.__all__}
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        dree.nonsense  # noqa: B018
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = "import sys, dree; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
