@@ -29,11 +29,12 @@ class EncoderLayer(nn.Module):
         self.norm2 = NodeNorm(width)
 
     def forward(self, nodes_BND: Tensor) -> Tensor:
-        """One layer of the encoder."""
-        attended = self_attention(self.query_key_value(nodes_BND), self.heads)
-        nodes_BND = self.norm1(nodes_BND + self.combine(attended))
+        """One layer of the encoder. Under autocast its matrix products are in low precision, and nothing else."""
+        exact = nodes_BND.dtype
+        attended = self_attention(self.query_key_value(nodes_BND).to(exact), self.heads)
+        nodes_BND = self.norm1(nodes_BND + self.combine(attended).to(exact))
         hidden = functional.relu(self.expand(nodes_BND), inplace=True)
-        normed: Tensor = self.norm2(nodes_BND + self.contract(hidden))
+        normed: Tensor = self.norm2(nodes_BND + self.contract(hidden).to(exact))
         return normed
 
 
@@ -60,10 +61,11 @@ def self_attention(query_key_value: Tensor, heads: int) -> Tensor:
     """Multi-head self-attention of [B, N, 3 D], without its output projection: [B, N, D]."""
     batch, nodes, width = query_key_value.shape
     split = query_key_value.view(batch, nodes, 3, heads, width // (3 * heads)).permute(2, 0, 3, 1, 4)
-    if query_key_value.is_cuda or nodes > SMALL:
-        attended = functional.scaled_dot_product_attention(split[0], split[1], split[2])
-    else:
-        attended = _SmallAttention.apply(split)  # type: ignore[no-untyped-call]
+    with torch.autocast(query_key_value.device.type, enabled=False):
+        if query_key_value.is_cuda or nodes > SMALL:
+            attended = functional.scaled_dot_product_attention(split[0], split[1], split[2])
+        else:
+            attended = _SmallAttention.apply(split)  # type: ignore[no-untyped-call]
     return attended.transpose(1, 2).flatten(2)
 
 

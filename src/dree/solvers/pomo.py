@@ -82,12 +82,11 @@ class POMO(Solver):
 
         Under autocast only the encoder runs in low precision: log-probabilities need every bit.
         """
-        nodes_BND = self.embedding(instances)
+        nodes_BND = self.embedding(instances).to(instances.coords.dtype)
         for layer in self.layers:
             nodes_BND = layer(nodes_BND)
         with torch.autocast(instances.device.type, enabled=False):
-            projections = self._project(nodes_BND.to(instances.coords.dtype))
-            return make_decoder(self.settings.heads, projections)
+            return make_decoder(self.settings.heads, self._project(nodes_BND))
 
     def _project(self, nodes_BND: Tensor) -> Projections:
         """The decoder's linear maps; its output projection is made part of the pointer."""
