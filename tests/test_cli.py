@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,7 @@ def place(tmp_path_factory) -> Path:
     made = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo", cwd=folder)
     assert made.returncode == 0, made.stderr
     assert "AMFB" in made.stdout
-    assert "epoch    4  gaps %" in made.stdout
+    assert "epoch    4 gaps  E " in made.stdout
     return folder
 
 
@@ -52,6 +54,9 @@ def test_a_run_writes_its_page(place):
 
 
 def test_an_existing_run_is_not_overwritten_but_resumed(place):
+    mixed = dree("run", "--resume", "runs/demo", "--epochs", "50", cwd=place)
+    assert mixed.returncode == 2
+    assert "keeps its settings" in mixed.stderr
     refused = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo", cwd=place)
     assert refused.returncode == 2
     assert "exists already" in refused.stderr
@@ -61,7 +66,7 @@ def test_an_existing_run_is_not_overwritten_but_resumed(place):
 
 
 def test_the_demo_can_be_made_again_and_leaves_other_runs_alone(tmp_path):
-    settings = TINY[:-4]
+    settings = TINY
     assert dree("demo", *settings, "--out", "demo", cwd=tmp_path).returncode == 0
     again = dree("demo", *settings, "--out", "demo", cwd=tmp_path)
     assert again.returncode == 0
@@ -70,6 +75,29 @@ def test_the_demo_can_be_made_again_and_leaves_other_runs_alone(tmp_path):
     refused = dree("demo", *settings, "--out", "other", cwd=tmp_path)
     assert refused.returncode == 2
     assert "not a demo" in refused.stderr
+    impossible = dree("demo", "--set", "sizes.U=11", "--out", "demo", cwd=tmp_path)
+    assert impossible.returncode == 2
+    assert (tmp_path / "demo/report.html").exists()
+
+
+def test_square_brackets_in_names_and_messages_are_not_markup(place):
+    (place / "[bold]").mkdir()
+    (place / "[bold]/[/x].json").write_text('{"coordinates": 5}')
+    result = dree("solve", "[bold]/[/x].json", cwd=place)
+    assert result.returncode == 2
+    assert '[bold]/[/x].json: "coordinates" must be a list of [x, y] pairs.' in result.stderr
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path):
+    command = [sys.executable, "-m", "dree", "run", "--preset", "demo", "--out", "run"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    while not (tmp_path / "run/.lock").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert "Go on with: dree run --resume run" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
 
 
 def test_solve_answers_as_text_json_and_picture(place):
@@ -116,6 +144,15 @@ BAD_FILES = {
     "short.json": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0], "capacity": 5}', "one number for each of the 2"),
     "nocapacity.json": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0, 1]}', "no capacity"),
     "depot.json": ('{"coordinates": [[0, 0], [1, 1]], "demands": [1, 1], "capacity": 5}', "depot .* must be 0"),
+    "huge.json": ('{"coordinates": [[1' + "0" * 400 + ", 0], [0, 0]]}", "where a number is needed"),
+    "digits.json": ('{"coordinates": [[' + "1" * 5001 + ", 0], [0, 0]]}", "not complete JSON"),
+    "deep.json": ("[" * 100_000, "not complete JSON"),
+    "field.csv": ("x,y\n0,0\n" + "1" * 140_000 + ",1\n", "is not CSV"),
+    "twice.csv": ("x,y,x\n0,0,0\n1,1,1\n", "names a column twice"),
+    "far.json": (
+        '{"coordinates": [[1e308, 0], [-1e308, 0], [0, 0]], "demands": [0, 1, 1], "capacity": 5}',
+        "too far apart",
+    ),
     "stops.txt": ("0 0", "must end in .json or .csv"),
     "tsp.json": ('{"coordinates": [[0, 0], [1, 1], [1, 0]]}', "made for cvrp, these instances are tsp"),
 }
@@ -140,6 +177,7 @@ def test_a_bad_file_gets_a_clear_message(place, name):
         (["solve", "missing.json"], "There is no file missing.json"),
         (["solve", "ok.csv", "--capacity", "9", "--run", "runs/none"], "Train one with: dree demo"),
         (["solve", "ok.csv", "--capacity", "9", "--png", "x.gif"], "png"),
+        (["solve", "ok.csv", "--capacity", "99999999999999999999999"], "whole numbers"),
         (["run", "--method", "fine-tunning"], "Did you mean 'fine-tuning'"),
         (["run", "--set", "epcohs=3"], "Did you mean 'epochs'"),
         (["run", "--config", "absent.json"], "There is no settings file"),

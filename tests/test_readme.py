@@ -8,8 +8,11 @@ from pathlib import Path
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_quick_start_runs_and_prints_a_gap(capsys):
+def test_the_quick_start_runs_and_prints_metrics_and_a_page(capsys, tmp_path, monkeypatch):
     (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     assert len([line for line in code.splitlines() if line]) <= 10
+    monkeypatch.chdir(tmp_path)
     exec(compile(code, str(README), "exec"), {})
-    assert 0 < float(capsys.readouterr().out) < 300
+    metrics, page = capsys.readouterr().out.splitlines()
+    assert metrics.startswith("Metrics(AP=")
+    assert Path(page).read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -21,6 +21,8 @@ _HOMES = {
     "dree.lifelong": ("FineTuning", "Learner", "LearnerSettings", "Method"),
     "dree.problems": ("Instances", "Tours"),
     "dree.randomness": ("named_generator",),
+    "dree.report.run_page": ("write_run_page",),
+    "dree.settings": ("override",),
     "dree.solvers": ("POMO", "POMOSettings", "Solver", "make_solver"),
     "dree.tasks": ("Stream", "Task", "make_stream", "principal"),
 }

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from dree.cli_data import data
 from dree.errors import DreeError
 
 if TYPE_CHECKING:
-    from dree.experiments import Run, RunSettings
+    from dree.experiments import Run
 
 console = Console()
 app = typer.Typer(
@@ -41,16 +42,20 @@ def demo(
     ] = None,
 ) -> None:
     """Learn a small drifting stream of delivery problems on the CPU and write a page about it (2 minutes)."""
-    from dree.experiments import DEMO, RunFolder
+    from dree.experiments import DEMO, Run, RunFolder
+    from dree.experiments.run import load_tests
     from dree.settings import override, parse_assignments
 
     chosen = override(DEMO, parse_assignments(settings or []))
+    load_tests(chosen)  # what cannot be run must not replace anything
     if out.exists():
-        if RunFolder.open(out).settings().solver != DEMO.solver:
+        earlier = RunFolder.open(out)
+        if earlier.manifest()["kind"] != "demo":
             raise DreeError(f"{out} is a run but not a demo, so it is left alone. Choose another folder with --out.")
-        console.print(f"Replacing the earlier demo in {out}.")
-        shutil.rmtree(out)
-    _finish_run(_start_run(out, chosen))
+        say(f"Replacing the earlier demo in {out}.")
+        with earlier.locked():
+            shutil.rmtree(out)
+    _finish_run(Run.start(out, chosen, say, kind="demo"))
 
 
 @app.command()
@@ -72,13 +77,9 @@ def run(
     resume: Annotated[Path | None, typer.Option(help="Go on with an interrupted run in this folder.")] = None,
 ) -> None:
     """Train a solver through a stream of tasks; killed at any moment, it goes on with --resume."""
-    from dree.experiments import preset
+    from dree.experiments import Run, preset
     from dree.settings import override, parse_assignments
 
-    if resume is not None:
-        _finish_run(_resume_run(resume))
-        return
-    changes = _read_config(config) if config else {}
     options = {
         "problem": problem,
         "scenario": scenario,
@@ -89,13 +90,20 @@ def run(
         "device": device,
         "learner.precision": precision,
     }
-    if scenario == "periodic" and "epochs" not in changes:
-        changes["epochs"] = PERIODIC_EPOCHS
-    changes |= {name: value for name, value in options.items() if value is not None}
-    changes |= parse_assignments(settings or [])
+    given = {name: value for name, value in options.items() if value is not None}
+    if resume is not None:
+        if given or settings or config or out or preset_name != "paper":
+            raise DreeError("A resumed run keeps its settings and its folder: give --resume and nothing else.")
+        resumed = Run.resume(resume, say)
+        say(f"{resume} is at epoch {resumed.epoch} of {resumed.stream.epochs}.")
+        _finish_run(resumed)
+        return
+    changes = {**(_read_config(config) if config else {}), **given, **parse_assignments(settings or [])}
     chosen = override(preset(preset_name), changes)
-    name = f"{chosen.problem}-{chosen.scenario}-{chosen.order}-{chosen.method}-T{chosen.epochs}-seed{chosen.seed}"
-    _finish_run(_start_run(out or Path("runs") / name, chosen))
+    stream = chosen.stream()
+    laws = chosen.order if isinstance(chosen.order, int) else "".join(stream.order)
+    name = f"{chosen.problem}-{chosen.scenario}-{laws}-{chosen.method}-T{stream.epochs}-seed{chosen.seed}"
+    _finish_run(Run.start(out or Path("runs") / name, chosen, say))
 
 
 @app.command()
@@ -103,7 +111,7 @@ def report(run_folder: Annotated[Path, typer.Argument(help="A run's folder.")]) 
     """Write a run's page again, finished or not."""
     from dree.report.run_page import write_run_page
 
-    console.print(f"Page: {write_run_page(run_folder)}")
+    say(f"Page: {write_run_page(run_folder)}")
 
 
 @app.command()
@@ -122,16 +130,16 @@ def solve(
     instance = read_instance(file, capacity)
     if not run_folder.exists():
         raise DreeError(f"There is no run {run_folder} to take a solver from. Train one with: dree demo")
-    result = answer(load_solver(run_folder, console.print), instance)
+    result = answer(load_solver(run_folder, say), instance)
     for number, route in enumerate(result.routes, start=1):
         load = f"  (load {result.loads[number - 1]} of {result.capacity})" if result.loads else ""
-        console.print(f"Route {number}: {' '.join(map(str, route))}{load}", highlight=False)
-    console.print(f"Cost: {result.cost:.6g}", highlight=False)
+        say(f"Route {number}: {' '.join(map(str, route))}{load}")
+    say(f"Cost: {result.cost:.6g}")
     if output:
         from dree.files import write_text
 
         write_text(output, json.dumps(result.as_dict(), indent=2) + "\n")
-        console.print(f"Routes: {output}")
+        say(f"Routes: {output}")
     if picture:
         from dree.report import draw_routes, save
 
@@ -141,7 +149,7 @@ def solve(
             instance.coords[0].numpy(), result.actions, instance.problem, title, demands, result.capacity
         )
         save(figure, picture)
-        console.print(f"Picture: {picture}")
+        say(f"Picture: {picture}")
 
 
 @plots.command("tasks")
@@ -155,7 +163,7 @@ def plot_tasks(
     from dree.report import gallery, save
 
     save(gallery(problem, spec, seed=seed), out)
-    console.print(f"Gallery: {out}")
+    say(f"Gallery: {out}")
 
 
 def main() -> None:
@@ -167,12 +175,16 @@ def main() -> None:
         _fail(str(error))
     except OSError as error:
         _fail(f"{error.strerror or error}: {error.filename or 'the file system'}. Nothing finished was lost.")
-    except KeyboardInterrupt:
-        _fail("Stopped. Nothing finished is lost; a run goes on with: dree run --resume FOLDER", code=130)
+
+
+def say(message: str) -> None:
+    """Print a message as it is: nothing in it is markup."""
+    console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:
-    Console(stderr=True).print(f"[bold red]Error:[/] {message}", highlight=False, soft_wrap=True)
+    text = Text.assemble(("Error: ", "bold red"), message)
+    Console(stderr=True).print(text, soft_wrap=True)
     sys.exit(code)
 
 
@@ -195,26 +207,15 @@ def _read_config(path: Path) -> dict[str, Any]:
     return flat
 
 
-def _start_run(path: Path, settings: RunSettings) -> Run:
-    from dree.experiments import Run
-
-    return Run.start(path, settings, console.print)
-
-
-def _resume_run(path: Path) -> Run:
-    from dree.experiments import Run
-
-    run = Run.resume(path, console.print)
-    console.print(f"{path} is at epoch {run.epoch} of {run.settings.epochs}.")
-    return run
-
-
 def _finish_run(run: Run) -> None:
     """Carry a run out under a progress bar, then show its metrics and write its page."""
     from dree.report.progress import watching
     from dree.report.run_page import metrics_summary, write_run_page
 
-    with watching(run, console) as watch:
-        run.finish(watch)
+    try:
+        with watching(run, console) as watch:
+            run.finish(watch)
+    except KeyboardInterrupt:
+        _fail(f"Stopped after epoch {run.epoch}. Go on with: dree run --resume {run.folder.path}", code=130)
     console.print(metrics_summary(run.folder.path))
-    console.print(f"Page: {write_run_page(run.folder.path)}")
+    say(f"Page: {write_run_page(run.folder.path)}")

@@ -65,10 +65,21 @@ def _checked(value: Any, hint: Any, name: str) -> Any:
     """The value, if it is of the hinted type (a whole number will do for a float)."""
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     for option in options:
-        origin = typing.get_origin(option) or option
-        if origin is float and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
-        if isinstance(value, origin) and not (origin is int and isinstance(value, bool)):
-            return value
+        if _fits(value, option):
+            return float(value) if option is float else value
     wanted = " or ".join("nothing" if o is type(None) else getattr(o, "__name__", str(o)) for o in options)
     raise DreeError(f"Setting '{name}' must be {wanted}, not {value!r}.")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a type, its items included."""
+    origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if isinstance(value, bool):
+        return origin is bool
+    if origin is float:
+        return isinstance(value, int | float)
+    if not isinstance(value, origin):
+        return False
+    if isinstance(value, Mapping) and arguments:
+        return all(_fits(key, arguments[0]) and _fits(item, arguments[1]) for key, item in value.items())
+    return all(_fits(item, arguments[0]) for item in value) if isinstance(value, list) and arguments else True

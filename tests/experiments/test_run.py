@@ -107,6 +107,12 @@ def test_a_truncated_checkpoint_is_said_and_the_one_before_it_used(finished):
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(DreeError, match=r"is not a run: it has no manifest.json"):
         Run.resume(tmp_path)
+    (tmp_path / "manifest.json").write_text("[]")
+    with pytest.raises(DreeError, match="has run format None"):
+        Run.resume(tmp_path)
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": FORMAT}))
+    with pytest.raises(DreeError, match="it lacks"):
+        Run.resume(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(DreeError, match="cannot be read"):
         Run.resume(tmp_path)
@@ -147,3 +153,35 @@ def test_a_run_without_a_checkpoint_has_no_solver(tmp_path):
     RunFolder.create(tmp_path / "run", TINY, {})
     with pytest.raises(DreeError, match="no checkpoint yet"):
         load_solver(tmp_path / "run")
+
+
+def test_a_damaged_gap_matrix_is_written_again(finished):
+    path = finished.folder.path / "gaps.csv"
+    good = path.read_bytes()
+    path.write_text("")
+    with pytest.raises(DreeError, match="a resumed run writes it again"):
+        finished.folder.gaps()
+    Run.resume(finished.folder.path).finish()
+    assert path.read_bytes() == good
+
+
+def test_a_run_is_not_resumed_on_other_test_sets(finished):
+    path = finished.folder.path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["data"] = dict.fromkeys(manifest["data"], "0" * 64)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(DreeError, match="test sets have changed"):
+        Run.resume(finished.folder.path)
+
+
+def test_more_test_instances_than_there_are_is_an_error(tmp_path):
+    with pytest.raises(DreeError, match="dree data build --count 1000 --force"):
+        Run.start(tmp_path / "run", override(TINY, {"test_instances": 1000}))
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_killed_process_left_behind_is_cleared_away(finished):
+    stale = finished.folder.checkpoints / ".000000005.safetensors.4711"
+    stale.write_bytes(b"half a checkpoint")
+    Run.resume(finished.folder.path).finish()
+    assert not stale.exists()

@@ -13,7 +13,8 @@ from dree.settings import build, override, parse_assignments
 
 def test_the_defaults_are_the_papers():
     settings = RunSettings()
-    assert (settings.epochs, settings.batch_size, settings.test_every) == (1000, 32, 20)
+    assert (settings.stream().epochs, settings.batch_size, settings.test_every) == (1000, 32, 20)
+    assert RunSettings(scenario="periodic").stream().epochs == 1200
     assert (settings.learner.learning_rate, settings.learner.weight_decay) == (1e-4, 1e-6)
     assert settings.learner.augmentation == 8
     assert (settings.solver.width, settings.solver.heads, settings.solver.layers) == (128, 8, 6)
@@ -39,8 +40,12 @@ def test_settings_survive_a_round_trip_through_plain_values(name):
         ({"order": 9}, "Unknown order '9'"),
         ({"order": ["E", "Q"]}, "Unknown law 'Q'"),
         ({"epochs": 7}, "nearest number that can is 5"),
-        ({"epochs": "many"}, "must be int, not 'many'"),
-        ({"epochs": True}, "must be int, not True"),
+        ({"epochs": "many"}, "must be int or nothing, not 'many'"),
+        ({"epochs": True}, "must be int or nothing, not True"),
+        ({"epochs": 0}, "'epochs' must be at least 1"),
+        ({"sizes": {"U": "10"}}, "'sizes' must be"),
+        ({"order": ["U", ["E"]]}, "'order' must be"),
+        ({"method": ".."}, "cannot be imported"),
         ({"batches": 0}, "'batches' must be at least 1"),
         ({"sizes": {"U": 0}}, "at least 1 customers"),
         ({"learner.learning_rate": "fast"}, "must be float"),

@@ -41,7 +41,9 @@ def test_the_chunked_sum_has_the_value_and_gradient_of_the_plain_one(budget):
 def test_without_gradient_nothing_is_differentiated():
     with torch.no_grad():
         total, _ = sum_in_chunks(
-            lambda chunk, tensors: (tensors[0].sum(), tensors[0]), split(2, 3, 1, 99), (torch.ones(2, 3),)
+            lambda chunk, tensors: (tensors[0].sum(), tensors[0]),
+            split(2, 3, 1, 99),
+            (torch.ones(2, 3, requires_grad=True),),
         )
     assert total == 6
     assert not total.requires_grad

@@ -208,3 +208,36 @@ def test_a_solver_refuses_the_other_problem():
 def test_settings_that_make_no_network_are_refused(wrong):
     with pytest.raises(DreeError):
         POMOSettings(**wrong)
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_a_solver_with_broken_weights_stops_with_a_message_instead_of_running_for_ever(problem, sampled):
+    solver = small_solver(problem)
+    solver.key.weight.data.fill_(float("nan"))
+    generator = torch.Generator().manual_seed(0) if sampled else None
+    if problem == "tsp":  # ends by itself; what it says cannot be a tour and the referee says so
+        tours = solver.solve(random_instances(problem, 1, 5, seed=0), generator=generator)
+        with pytest.raises(DreeError, match="Not a tour"):
+            checked_cost(random_instances(problem, 1, 5, seed=0), 0, tours.actions[0, 1].tolist())
+    else:
+        with pytest.raises(DreeError, match="weights are no longer finite"):
+            solver.solve(random_instances(problem, 1, 5, seed=0), generator=generator)
+
+
+def test_a_customer_that_no_vehicle_can_serve_stops_with_a_message():
+    instances = random_instances("cvrp", 1, 4, seed=0, capacity=20)
+    instances.demands[0, 2] = 99
+    with pytest.raises(DreeError, match="a demand exceeds the capacity"):
+        small_solver("cvrp").solve(instances)
+
+
+def test_the_full_size_gradient_equals_the_twins_where_attention_is_fused(problem):
+    instances = random_instances(problem, 1, 70, seed=1, capacity=40)
+    starts = torch.tensor([[1, 30, 69]])
+    solver = make_solver(problem)
+    tours, log_prob = rollout(solver, instances, starts, generator=torch.Generator().manual_seed(1))
+    assert isinstance(solver.encode(instances), decoding.GlimpseDecoder)
+    parameters = list(solver.parameters())
+    reference = torch.autograd.grad(log_prob.mean(), parameters)
+    weights = torch.full((1, 3), 1 / 3)
+    assert relative(torch.autograd.grad(solver.score(instances, tours, weights).weighted, parameters), reference) < 1e-4

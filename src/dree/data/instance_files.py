@@ -34,7 +34,7 @@ def read_instance(path: Path, capacity: int | None = None) -> Instances:
     except (OSError, UnicodeDecodeError) as error:
         raise DreeError(f"{path} cannot be read as UTF-8 text ({error}).") from None
     coords, demands, in_file = reader(path, text)
-    capacity = in_file if capacity is None else capacity
+    capacity = in_file if capacity is None else _whole(path, "capacity", capacity)
     points = torch.tensor(coords, dtype=torch.float64).view(1, -1, 2)
     try:
         if demands is None:
@@ -51,7 +51,7 @@ def read_instance(path: Path, capacity: int | None = None) -> Instances:
 def _read_json(path: Path, text: str) -> tuple[list[list[float]], list[int] | None, int | None]:
     try:
         content = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DreeError(f"{path} is not complete JSON: {error}. Was the file cut off?") from None
     if not isinstance(content, dict) or "coordinates" not in content:
         raise DreeError(f'{path} must hold an object with "coordinates": [[x, y], ...].')
@@ -74,13 +74,18 @@ def _read_json(path: Path, text: str) -> tuple[list[list[float]], list[int] | No
 
 
 def _read_csv(path: Path, text: str) -> tuple[list[list[float]], list[int] | None, int | None]:
-    rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+    try:
+        rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise DreeError(f"{path} is not CSV: {error}.") from None
     if not rows:
         raise DreeError(f"{path} is empty.")
     header = [cell.strip().lower() for cell in rows[0]]
     for name in header:
         if name not in COLUMNS:
             raise unknown(f"column in {path}", name, COLUMNS)
+    if len(set(header)) < len(header):
+        raise DreeError(f"{path} names a column twice: {', '.join(header)}.")
     missing = [name for name in ("x", "y") if name not in header]
     if missing:
         raise DreeError(f"{path} has no column {' and no column '.join(missing)}; its first line must name x and y.")
@@ -100,7 +105,7 @@ def _number(path: Path, what: str, value: Any) -> float:
         if isinstance(value, bool):
             raise ValueError
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DreeError(f"{path}: {what} has {value!r} where a number is needed.") from None
 
 

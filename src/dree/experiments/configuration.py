@@ -14,6 +14,7 @@ from dree.solvers import POMOSettings
 from dree.tasks import SyntheticStream, make_stream
 
 DEVICES = ("auto", "cpu", "cuda")
+PAPER_EPOCHS = {"drift": 1000, "periodic": 1200, "sudden": 1000}  # periodic: six tasks of 200
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class RunSettings:
     problem: str = "cvrp"
     scenario: str = "drift"
     order: int | list[str] = 1  # the paper's orders 1 to 5, or law names
-    epochs: int = 1000
+    epochs: int | None = None  # None: the paper's number for the scenario
     spec: str = "text"  # instances as the paper's text has them, or as the official code does
     sizes: Mapping[str, int] = field(default_factory=dict)  # law -> scale, where it is not the paper's
     method: str = "fine-tuning"
@@ -39,7 +40,7 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything is written."""
-        for name in ("batch_size", "batches", "test_every", "test_instances", "checkpoint_every"):
+        for name in ("epochs", "batch_size", "batches", "test_every", "test_instances", "checkpoint_every"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise DreeError(f"Setting '{name}' must be at least 1, not {value}.")
@@ -51,7 +52,8 @@ class RunSettings:
 
     def stream(self) -> SyntheticStream:
         """The stream of tasks."""
-        return make_stream(self.scenario, self.problem, self.order, self.epochs, self.spec, self.sizes)
+        epochs = self.epochs or PAPER_EPOCHS.get(self.scenario, 1000)
+        return make_stream(self.scenario, self.problem, self.order, epochs, self.spec, self.sizes)
 
     def torch_device(self) -> torch.device:
         """Where to learn: on a GPU where there is one, unless told otherwise."""

@@ -45,18 +45,24 @@ class RunFolder:
         self.report = path / "report.html"
 
     @staticmethod
-    def create(path: Path, settings: RunSettings, data: dict[str, str]) -> RunFolder:
+    def create(path: Path, settings: RunSettings, data: dict[str, str], kind: str = "run") -> RunFolder:
         """A new folder with its manifest; an existing one is never touched. `data` has the test sets' hashes."""
         if path.exists():
             raise DreeError(f"{path} exists already. Continue it with --resume, or choose another folder with --out.")
-        manifest = {"format": FORMAT, "settings": asdict(settings), "data": data, **_circumstances(settings)}
+        manifest = {
+            "format": FORMAT,
+            "kind": kind,
+            "settings": asdict(settings),
+            "data": data,
+            **_circumstances(settings),
+        }
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
             write_text(temporary / "manifest.json", json.dumps(manifest, indent=2) + "\n")
             temporary.chmod(0o755)
             temporary.rename(path)
-        except OSError:
+        except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
         return RunFolder(path)
@@ -72,13 +78,17 @@ class RunFolder:
         """What the run is and where it came from."""
         try:
             manifest: dict[str, Any] = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
-        except (OSError, json.JSONDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise DreeError(f"The manifest of {self.path} cannot be read ({error}).") from None
-        if manifest.get("format") != FORMAT:
+        found = manifest.get("format") if isinstance(manifest, dict) else None
+        if found != FORMAT:
             raise DreeError(
-                f"{self.path} has run format {manifest.get('format')}, this program reads format {FORMAT}. "
+                f"{self.path} has run format {found}, this program reads format {FORMAT}. "
                 "Use the version of dree that wrote it."
             )
+        missing = {"kind", "settings", "data", "command", "versions", "hardware", "created"} - set(manifest)
+        if missing:
+            raise DreeError(f"The manifest of {self.path} is damaged: it lacks {', '.join(sorted(missing))}.")
         return manifest
 
     def settings(self) -> RunSettings:
@@ -93,6 +103,8 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise DreeError(f"Another process is working on {self.path}. Wait for it to end.") from None
+            for left_over in self.checkpoints.glob(".*.safetensors.*"):  # of a process that was killed
+                left_over.unlink()
             yield
 
     def truncate_logs(self, epoch: int) -> None:
@@ -100,9 +112,6 @@ class RunFolder:
         for name in ("metrics.jsonl", "timings.jsonl"):
             rows = [row for row in self.log(name) if row["epoch"] <= epoch]
             write_text(self.path / name, "".join(json.dumps(row) + "\n" for row in rows))
-        epochs, matrix, tasks = self.gaps()
-        if tasks:
-            self.write_gaps([e for e in epochs if e <= epoch], matrix[[e <= epoch for e in epochs]], tasks)
 
     def append(self, name: str, row: dict[str, Any]) -> None:
         """Add a line to a log."""
@@ -113,7 +122,10 @@ class RunFolder:
         """The complete lines of a log."""
         path = self.path / name
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        try:
+            return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        except ValueError as error:
+            raise DreeError(f"{path} is damaged ({error}). Remove the line in question.") from None
 
     def write_gaps(self, epochs: list[int], matrix: np.ndarray[Any, Any], tasks: list[str]) -> None:
         """Replace the gap matrix: tested epochs down, test tasks across, per cent."""
@@ -128,10 +140,13 @@ class RunFolder:
         path = self.path / "gaps.csv"
         if not path.exists():
             return [], np.zeros((0, 0)), []
-        with path.open(encoding="utf-8", newline="") as file:
-            header, *rows = csv.reader(file)
-        matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
-        return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(header) - 1), header[1:]
+        try:
+            with path.open(encoding="utf-8", newline="") as file:
+                header, *rows = csv.reader(file)
+            matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
+            return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(header) - 1), header[1:]
+        except ValueError as error:
+            raise DreeError(f"{path} is damaged ({error}). Remove it; a resumed run writes it again.") from None
 
 
 def _circumstances(settings: RunSettings) -> dict[str, Any]:

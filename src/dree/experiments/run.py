@@ -55,29 +55,40 @@ class Run:
         self._say = say
 
     @staticmethod
-    def start(path: Path, settings: RunSettings, say: Callable[[str], object] = print) -> Run:
+    def start(path: Path, settings: RunSettings, say: Callable[[str], object] = print, kind: str = "run") -> Run:
         """A new run in a new folder."""
-        index = read_index()
-        hashes = {test.name: index[f"{test.name}.npz"]["sha256"] for test in load_tests(settings).values()}
-        return Run(RunFolder.create(path, settings, hashes), say)
+        return Run(RunFolder.create(path, settings, hashes_of_tests(settings), kind), say)
 
     @staticmethod
     def resume(path: Path, say: Callable[[str], object] = print) -> Run:
         """A run as its newest good checkpoint has it."""
-        run = Run(RunFolder.open(path), say)
-        state = load_latest(run.folder.checkpoints, say)
-        if state is not None:
-            run.load_state_dict(state)
+        folder = RunFolder.open(path)
+        if folder.manifest()["data"] != hashes_of_tests(folder.settings()):
+            raise DreeError(
+                f"The test sets have changed since {path} was started, so its gaps could not be compared any more. "
+                "Restore them (reinstall dree), or start a new run."
+            )
+        run = Run(folder, say)
+        run.catch_up()
         return run
+
+    def catch_up(self) -> None:
+        """Take over the newest good checkpoint, if there is one further on than this."""
+        state = load_latest(self.folder.checkpoints, self._say)
+        if state is not None and state["epoch"] >= self.epoch:
+            self.load_state_dict(state)
 
     def finish(self, watch: Watcher = lambda _: None) -> None:
         """Learn every epoch that is left."""
         with self.folder.locked():
+            self.catch_up()
             self.folder.truncate_logs(self.epoch)
-            if not self.tested:
+            if self.tested:
+                self.folder.write_gaps(self.tested, np.array(self.matrix), list(self.tests))
+            else:
                 self.test()
                 self.checkpoint()
-            while self.epoch < self.settings.epochs:
+            while self.epoch < self.stream.epochs:
                 watch(self.learn_epoch())
 
     def learn_epoch(self) -> Tested:
@@ -101,7 +112,7 @@ class Run:
         self.epoch = epoch
         name = self.stream.task(epoch).name
         seconds = time.perf_counter() - began
-        due = epoch % settings.test_every == 0 or epoch == settings.epochs
+        due = epoch % settings.test_every == 0 or epoch == self.stream.epochs
         gaps = self.test() if due else None
         self.folder.append("metrics.jsonl", {"epoch": epoch, "task": name, "loss": loss, "cost": cost})
         self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds})
@@ -142,9 +153,20 @@ def load_tests(settings: RunSettings) -> dict[str, TestSet]:
     tests = {}
     for law in stream.tests():
         test = load_test(settings.problem, law, stream.principal(law).size, settings.spec)
-        rows = slice(settings.test_instances)
-        tests[law] = replace(test, instances=test.instances[rows], references=test.references[rows])
+        count = settings.test_instances or len(test.instances)
+        if count > len(test.instances):
+            raise DreeError(
+                f"test_instances is {count}, but {test.name} has {len(test.instances)}. "
+                f"Build a larger set with: dree data build --count {count} --force"
+            )
+        tests[law] = replace(test, instances=test.instances[:count], references=test.references[:count], tours=None)
     return tests
+
+
+def hashes_of_tests(settings: RunSettings) -> dict[str, str]:
+    """The digest of every test set that a run is tested on."""
+    index = read_index()
+    return {test.name: index[f"{test.name}.npz"]["sha256"] for test in load_tests(settings).values()}
 
 
 def load_solver(path: Path, say: Callable[[str], object] = print) -> Solver:

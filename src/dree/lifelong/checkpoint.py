@@ -43,15 +43,15 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def load_latest(folder: Path, say: Callable[[str], object] = print) -> dict[str, Any] | None:
-    """The newest good state in a folder, or None where there is none at all; a damaged one is passed over aloud."""
+    """The newest good state in a folder, or None where there is none at all; an unusable one is passed over aloud."""
     found = checkpoints(folder)
     for path in found:
         try:
             return load_checkpoint(path)
-        except DamagedError as error:
+        except UnusableError as error:
             say(f"{error} Using the one before it." if path != found[-1] else str(error))
     if found:
-        raise DreeError(f"No checkpoint in {folder} is readable. Delete the folder to start again.")
+        raise DreeError(f"No checkpoint in {folder} can be used. Delete the folder to start again.")
     return None
 
 
@@ -64,23 +64,25 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise DreeError(f"There is no checkpoint {path}.") from None
     except (SafetensorError, OSError) as error:
-        raise DamagedError(f"Checkpoint {path} cannot be read ({error}).") from None
-    if FORMAT not in metadata:
-        raise DreeError(f"{path} is not a dree checkpoint.")
-    header = json.loads(metadata[FORMAT])
-    if header["version"] != VERSION:
-        raise DreeError(
-            f"Checkpoint {path} has version {header['version']}, this program reads version {VERSION}. "
-            "Use the version of dree that wrote it, or start a new run."
+        raise UnusableError(f"Checkpoint {path} cannot be read ({error}).") from None
+    try:
+        header = json.loads(metadata[FORMAT])
+        version, plain, digest = header["version"], header["state"], header["digest"]
+    except (KeyError, TypeError, ValueError):
+        raise UnusableError(f"{path} is not a dree checkpoint, or is damaged.") from None
+    if version != VERSION:
+        raise UnusableError(
+            f"Checkpoint {path} has version {version}, this program reads version {VERSION}: "
+            "use the version of dree that wrote it."
         )
-    if header["digest"] != _digest(header["state"], tensors):
-        raise DamagedError(f"Checkpoint {path} is damaged: its content does not match its digest.")
-    state: dict[str, Any] = _put_tensors(header["state"], tensors)
+    if digest != _digest(plain, tensors):
+        raise UnusableError(f"Checkpoint {path} is damaged: its content does not match its digest.")
+    state: dict[str, Any] = _put_tensors(plain, tensors)
     return state
 
 
-class DamagedError(DreeError):
-    """A checkpoint that was written but cannot be trusted."""
+class UnusableError(DreeError):
+    """A checkpoint that is damaged, of another version, or none at all."""
 
 
 def _take_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:

@@ -6,6 +6,7 @@ one step of the optimiser, and let the method remember.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,9 +34,9 @@ class LearnerSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot learn."""
-        if self.learning_rate <= 0:
+        if not 0 < self.learning_rate < math.inf:
             raise DreeError(f"The learning rate must be positive, not {self.learning_rate}.")
-        if self.weight_decay < 0:
+        if not 0 <= self.weight_decay < math.inf:
             raise DreeError(f"The weight decay must not be negative, as {self.weight_decay} is.")
         if self.augmentation not in (1, 8):
             raise DreeError(f"Augmentation must be 1 or 8 copies, not {self.augmentation}.")

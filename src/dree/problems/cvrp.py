@@ -47,6 +47,10 @@ class CVRP(Rules):
         """One route for all customers, and the return."""
         return instances.customers + 1
 
+    def longest(self, instances: Instances) -> int:
+        """A return after every customer."""
+        return 2 * instances.customers
+
     def hindsight(self, instances: Instances, actions_BPT: Tensor) -> State:
         """Served so far: the demand up to now, less what it was at the last return to the depot."""
         demands, capacity = _demands(instances)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import torch
 
+from dree.errors import DreeError
 from dree.problems.instances import Instances
 
 
@@ -13,5 +14,7 @@ def to_unit_square(instances: Instances) -> Instances:
     """The same problems, each moved and scaled into the unit square; the shape, and so the best tour, is kept."""
     low = instances.coords.amin(dim=1, keepdim=True)
     extent = (instances.coords.amax(dim=1, keepdim=True) - low).amax(dim=2, keepdim=True)
+    if not extent.isfinite().all():
+        raise DreeError("The coordinates lie too far apart for floating-point numbers. Use larger units.")
     scaled = (instances.coords - low) / torch.where(extent > 0, extent, 1.0)
     return replace(instances, coords=scaled.float())

@@ -54,6 +54,10 @@ class Rules(ABC):
         """The fewest actions that can complete a tour."""
 
     @abstractmethod
+    def longest(self, instances: Instances) -> int:
+        """The most actions that a legal tour can have."""
+
+    @abstractmethod
     def hindsight(self, instances: Instances, actions_BPT: Tensor) -> State:
         """The states before actions 1 to T - 1 of finished tours, all at once: [B, P, S]."""
 

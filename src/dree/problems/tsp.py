@@ -35,6 +35,10 @@ class TSP(Rules):
         """Every tour visits every node once."""
         return instances.nodes
 
+    def longest(self, instances: Instances) -> int:
+        """Every tour visits every node once."""
+        return instances.nodes
+
     def hindsight(self, instances: Instances, actions_BPT: Tensor) -> State:
         """A node is blocked before action t if its own step is earlier."""
         steps = torch.arange(1, actions_BPT.shape[-1], device=actions_BPT.device)

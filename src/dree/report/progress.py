@@ -25,13 +25,13 @@ def watching(run: Run, console: Console) -> Iterator[Watcher]:
         TimeRemainingColumn(elapsed_when_finished=False),
     )
     with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("learning", total=run.settings.epochs, completed=run.epoch)
+        bar = progress.add_task("learning", total=run.stream.epochs, completed=run.epoch)
 
         def watch(tested: Tested) -> None:
             progress.update(bar, completed=tested.epoch, description=f"learning {tested.task}")
             if tested.gaps is not None:
-                each = "  ".join(f"{law} {gap:6.2f}" for law, gap in tested.gaps.items())
+                each = "  ".join(f"{law} {gap:5.2f}" for law, gap in tested.gaps.items())
                 mean = sum(tested.gaps.values()) / len(tested.gaps)
-                progress.console.print(f"epoch {tested.epoch:4d}  gaps %  {each}  mean {mean:6.2f}", highlight=False)
+                progress.console.print(f"epoch {tested.epoch:4d} gaps  {each}  mean {mean:5.2f}", highlight=False)
 
         yield watch

@@ -47,14 +47,18 @@ def write_run_page(path: Path) -> Path:
             "One panel per test task with its gap over the epochs",
         ),
         Heading("Tasks"),
-        Text("One example of each test task. Between them the stream drifts: nodes of one give way to the next."),
+        Text("One example of each test task; the stream is made of these."),
         Picture.of(examples(stream.tests(), settings.seed), "Test tasks", "One example instance of each test task"),
         Heading("Routes"),
-        Picture.of(_routes(path), "Routes of the learned solver on test instances", "Routes on one instance a task"),
+        Picture.of(
+            _routes(path),
+            "Routes of the learned solver on test instances, the best over all starts and eight symmetric views",
+            "Routes on one instance a task",
+        ),
     ]
     facts = {
         "problem": settings.problem,
-        "scenario": f"{settings.scenario}, order {settings.order}, {settings.epochs} epochs",
+        "scenario": f"{settings.scenario}, order {settings.order}, {stream.epochs} epochs",
         "method": settings.method,
         "seed": str(settings.seed),
         "hardware": f"{manifest['hardware']['device']}, {manifest['hardware']['threads']} threads",

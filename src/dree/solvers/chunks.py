@@ -34,7 +34,8 @@ def sum_in_chunks(term: Term, chunks: Sequence[Chunk], tensors: Sequence[Tensor]
 
     `term` receives a chunk and the chunk's rows of each tensor.
     """
-    total, values = _SumInChunks.apply(term, chunks, *tensors)  # type: ignore[no-untyped-call]
+    wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    total, values = _SumInChunks.apply(wanted, term, chunks, *tensors)  # type: ignore[no-untyped-call]
     return total, values
 
 
@@ -42,8 +43,7 @@ class _SumInChunks(torch.autograd.Function):
     """Forward evaluates and differentiates chunk by chunk; backward only scales what is already there."""
 
     @staticmethod
-    def forward(ctx: Any, term: Term, chunks: Sequence[Chunk], *tensors: Tensor) -> tuple[Tensor, Tensor]:
-        wanted = any(ctx.needs_input_grad)
+    def forward(ctx: Any, wanted: bool, term: Term, chunks: Sequence[Chunk], *tensors: Tensor) -> tuple[Tensor, Tensor]:
         gradients = [torch.zeros_like(tensor) for tensor in tensors] if wanted else []
         total = tensors[0].new_zeros(())
         values = total.new_zeros(tensors[0].shape[0], max(columns.stop for _, columns in chunks))
@@ -61,4 +61,4 @@ class _SumInChunks(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, *(gradient * upstream[0] for gradient in ctx.saved_tensors)
+        return None, None, None, *(gradient * upstream[0] for gradient in ctx.saved_tensors)

@@ -36,7 +36,7 @@ class POMOSettings:
         """Refuse sizes that make no network."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and value <= 0:
+            if value is not None and not 0 < value < math.inf:
                 raise DreeError(f"Solver setting '{field.name}' must be positive, not {value}.")
         if self.width % self.heads:
             raise DreeError(f"Solver width {self.width} must be a multiple of its heads, {self.heads}.")
@@ -124,6 +124,11 @@ class POMO(Solver):
             action = _pick(self._logits(decoder, instances, state, context), generator)
             state = self.rules.advance(instances, state, action)
             actions.append(action)
+            if len(actions) > self.rules.longest(instances):
+                raise DreeError(
+                    "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller "
+                    "learning rate), or a demand exceeds the capacity (Instances.validated() says which)."
+                )
         tours = torch.stack(actions, dim=-1)
         return Tours(tours, self.rules.cost(instances, tours))
 
@@ -178,9 +183,12 @@ class POMO(Solver):
 
 
 def _pick(logits_BPN: Tensor, generator: torch.Generator | None) -> Tensor:
-    """The most likely action, or a sampled one (the first arrival of exponential clocks)."""
+    """The most likely action, or a sampled one: the first whose share of the whole passes a uniform number."""
     if generator is None:
         return logits_BPN.argmax(-1)
-    uniform = torch.rand(logits_BPN.shape, generator=generator, device=logits_BPN.device)
-    clocks = uniform.clamp_min_(2**-24).neg_().log1p_().neg_()  # never 0, whose logarithm would win or be NaN
-    return logits_BPN.sub(clocks.log_()).argmax(-1)
+    policy = logits_BPN.softmax(-1)
+    passed = policy.cumsum(-1)
+    uniform = torch.rand((*policy.shape[:-1], 1), generator=generator, device=policy.device)
+    # A threshold clearly below the whole, and blocked actions out of the question: no rounding makes a wrong tour.
+    threshold = uniform * passed[..., -1:] * (1 - 2**-20)
+    return ((passed > threshold) & (policy > 0)).to(torch.int8).argmax(-1)

@@ -20,7 +20,7 @@ def method_class(name: str) -> type[Method]:
         raise unknown("method", name, METHODS)
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise DreeError(f"Method '{name}' cannot be imported: {error}.") from error
     if not (isinstance(found, type) and issubclass(found, Method)):
         raise DreeError(f"'{name}' is not a method: it must be a class derived from dree.lifelong.Method.")
