@@ -1,6 +1,6 @@
 """A method of your own: learn each new batch together with a recent one.
 
-PYTHONPATH=examples dree run --preset demo --method own_method.Rehearse
+dree run --preset demo --method examples.own_method.Rehearse
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def test_the_demo_can_be_made_again_and_leaves_other_runs_alone(tmp_path):
 
 
 def test_square_brackets_in_names_and_messages_are_not_markup(place):
-    (place / "[bold]").mkdir()
+    (place / "[bold]" / "[").mkdir(parents=True)
     (place / "[bold]/[/x].json").write_text('{"coordinates": 5}')
     result = dree("solve", "[bold]/[/x].json", cwd=place)
     assert result.returncode == 2

@@ -15,4 +15,4 @@ def test_the_quick_start_runs_and_prints_metrics_and_a_page(capsys, tmp_path, mo
     exec(compile(code, str(README), "exec"), {})
     metrics, page = capsys.readouterr().out.splitlines()
     assert metrics.startswith("Metrics(AP=")
-    assert Path(page).read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert Path(page).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
