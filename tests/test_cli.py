@@ -32,7 +32,7 @@ def place(tmp_path_factory) -> Path:
     made = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo", cwd=folder)
     assert made.returncode == 0, made.stderr
     assert "AMFB" in made.stdout
-    assert "epoch    4 gaps  E " in made.stdout
+    assert "epoch    4 gaps %  E " in made.stdout
     return folder
 
 

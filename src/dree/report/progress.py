@@ -30,8 +30,8 @@ def watching(run: Run, console: Console) -> Iterator[Watcher]:
         def watch(tested: Tested) -> None:
             progress.update(bar, completed=tested.epoch, description=f"learning {tested.task}")
             if tested.gaps is not None:
-                each = "  ".join(f"{law} {gap:5.2f}" for law, gap in tested.gaps.items())
+                each = "  ".join(f"{law} {gap:5.1f}" for law, gap in tested.gaps.items())
                 mean = sum(tested.gaps.values()) / len(tested.gaps)
-                progress.console.print(f"epoch {tested.epoch:4d} gaps  {each}  mean {mean:5.2f}", highlight=False)
+                progress.console.print(f"epoch {tested.epoch:4d} gaps %  {each}  mean {mean:5.1f}", highlight=False)
 
         yield watch
