@@ -115,14 +115,9 @@ def _recipe(key: SetKey, asked: dict[str, int | None], folder: Path) -> Recipe:
 
 def _is_there(key: SetKey, recipe: Recipe, folder: Path) -> bool:
     """Whether the set is there, undamaged; that it was made by another recipe is an error."""
-    from dree.data.testsets import checked_bytes, read_index
+    from dree.data.testsets import sound_entry
 
-    entry = read_index(folder).get(key.file)
-    if entry is None:
-        return False
-    try:
-        checked_bytes(folder / key.file, entry["sha256"])
-    except DreeError:
+    if sound_entry(key, folder) is None:
         return False
     made = _recipe(key, {}, folder)
     if made != recipe:

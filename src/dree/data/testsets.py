@@ -131,6 +131,18 @@ def read_index(folder: Path = FILES) -> dict[str, dict[str, Any]]:
     return dict(index)
 
 
+def sound_entry(key: SetKey, folder: Path = FILES) -> dict[str, Any] | None:
+    """What the index says of a test set whose file is there and undamaged; else nothing."""
+    entry = read_index(folder).get(key.file)
+    if entry is None:
+        return None
+    try:
+        checked_bytes(folder / key.file, entry["sha256"])
+    except DreeError:
+        return None
+    return entry
+
+
 def checked_bytes(path: Path, sha256: str) -> bytes:
     """The content of a file, which must have this hash."""
     try:
