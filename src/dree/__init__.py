@@ -8,9 +8,9 @@ import os
 from typing import Any
 
 # Threads that wait for each other spin for milliseconds by default, and one busy neighbour on the machine then makes
-# learning thirty times slower. Spinning for microseconds and then sleeping costs nothing when the machine is idle.
+# learning many times slower. Spinning for microseconds and then sleeping costs little when the machine is idle.
 # It must be said before torch starts its threads.
-os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 _HOMES = {
     "dree.data": ("TestSet", "load_test"),
