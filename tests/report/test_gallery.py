@@ -9,6 +9,7 @@ from matplotlib.colors import to_hex
 
 from dree.errors import DreeError
 from dree.problems import Instances
+from dree.randomness import named_generator
 from dree.report import LAW_COLOURS, examples, gallery
 from dree.report.gallery import node_areas
 from dree.report.style import PLAIN
@@ -70,7 +71,7 @@ def test_no_title_of_a_gallery_runs_into_its_neighbour():
 def test_examples_show_the_instance_that_the_seed_gives(problem):
     tasks = {"R": principal("R", problem), "U": principal("U", problem)}
     figure = examples(tasks, seed=3)
-    generator = torch.Generator().manual_seed(3)
+    generator = named_generator(3, "examples")
     for axes, task in zip(figure.axes, tasks.values(), strict=True):
         instance = task.sample(1, generator)
         customers = slice(instance.nodes - instance.customers, None)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dree.errors import DreeError
 from dree.problems import Instances
+from dree.randomness import named_generator
 from dree.report.style import (
     INK,
     LABEL,
@@ -40,7 +41,7 @@ def gallery(problem: str, spec: str = "text", sizes: Mapping[str, int] | None = 
     """
     laws = 6
     stream = make_stream("drift", problem, 1, STEPS * (laws - 1), spec, sizes)
-    generator = torch.Generator().manual_seed(seed)
+    generator = named_generator(seed, "gallery")
     sheet = Sheet(laws, STEPS, side=1.7, bottom=0.3 if problem == "tsp" else 0.5)
     figure = sheet.figure()
     for column, law in enumerate(stream.order):
@@ -68,7 +69,7 @@ def examples(tasks: Mapping[str, Task], seed: int = 0) -> Figure:
     rows = legend_rows(key, sheet.width)
     sheet = replace(sheet, bottom=0.2 * len(rows) + 0.08 if rows else 0.0)
     figure = sheet.figure()
-    generator = torch.Generator().manual_seed(seed)
+    generator = named_generator(seed, "examples")
     for index, (name, task) in enumerate(tasks.items()):
         title = f"{law_title(name)}, n = {task.size}"
         _draw_task(figure, sheet, divmod(index, columns), task, generator, title)
