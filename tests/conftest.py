@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,8 +13,14 @@ from dree.problems import Instances
 from dree.solvers import POMO, POMOSettings, make_solver
 
 torch.set_num_threads(1)
-settings.register_profile("dree", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("dree")
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
 
 
 def random_instances(problem: str, batch: int, customers: int, seed: int, capacity: int = 20) -> Instances:
@@ -33,3 +40,8 @@ def small_solver(problem: str, seed: int = 0, **settings: int) -> POMO:
 @pytest.fixture(params=["tsp", "cvrp"])
 def problem(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DREE_CACHE", str(tmp_path / "cache"))

@@ -142,6 +142,7 @@ def test_bad_values_are_refused_before_the_solver_sees_them(monkeypatch):
         reference_costs(Instances(torch.rand(1, 5, 2)), workers=0)
 
 
+POINTS = [[0.3, 0.4], [0.9, 0.1], [0.5, 0.8], [0.1, 0.6], [0.7, 0.5]]  # the last is in no corner
 CRASHING = """
 import json, os, signal, sys
 for line in sys.stdin:
@@ -158,7 +159,7 @@ def test_a_crash_of_the_solver_is_an_error_that_names_the_instance(tmp_path, mon
     script = tmp_path / "crashing.py"
     script.write_text(CRASHING)
     monkeypatch.setattr(hgs, "WORKER", script)
-    coords = torch.rand(4, 5, 2) + 0.1
+    coords = torch.tensor([POINTS] * 4)
     coords[2, -1] = 0
     with pytest.raises(DreeError, match=r"Instance 2: .*status -11\. about to crash"):
         reference_costs(Instances(coords), workers=workers)
@@ -170,7 +171,7 @@ def test_a_worker_goes_on_after_a_crash(tmp_path, monkeypatch):
     script = tmp_path / "crashing.py"
     script.write_text(CRASHING)
     monkeypatch.setattr(hgs, "WORKER", script)
-    points = torch.rand(5, 2).double().numpy() + 0.1
+    points = torch.tensor(POINTS).double().numpy()
     sound = hgs.Problem(points.copy(), None, 0)
     points[-1] = 0
     with hgs.Worker() as worker:

@@ -34,6 +34,11 @@ class Problem(NamedTuple):
     demands: NDArray[np.int64] | None  # [N]
     capacity: int
 
+    def content(self) -> bytes:
+        """The same bytes for the same instance, and for no other."""
+        demands = b"" if self.demands is None else self.demands.tobytes()
+        return b"/".join([self.coords.tobytes(), demands, str(self.capacity).encode()])
+
 
 class SolverError(Exception):
     """The solver, or the process it ran in, did not answer with routes."""

@@ -18,6 +18,7 @@ import torch
 
 from dree.data.testsets import FILES, SetKey, TestSet, sound_entry, write_test
 from dree.errors import DreeError
+from dree.evaluation.cache import Cache, cache_folder, key_of
 from dree.evaluation.hgs import Problem, SolverError, Worker, solver_version
 from dree.problems import Instances
 from dree.problems.check import check_cvrp, check_tsp
@@ -42,19 +43,25 @@ def reference_costs(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> list[Reference]:
-    """A near-optimal tour of every instance with its cost; `progress` hears (instances done, all)."""
-    solver_version()
+    """A near-optimal tour of every instance with its cost; `progress` hears (instances done, all).
+
+    What was solved before in the same way is taken from the cache, whatever interrupted that.
+    """
+    made = _made(iterations, seed)
     for name, value in (("iterations", iterations), ("workers", workers)):
         if value < 1:
             raise DreeError(f"The number of {name} must be at least 1, not {value}.")
     problems = _problems(instances.validated())
     found: list[Reference] = []
     with ExitStack() as stack:
+        cache = stack.enter_context(Cache(cache_folder() / "references.sqlite"))
         idle: SimpleQueue[Worker] = SimpleQueue()
         for _ in range(workers):
             idle.put(stack.enter_context(Worker()))
 
-        def solve(row: int, problem: Problem) -> Reference:
+        def solve(row: int, problem: Problem, known: list[int] | None) -> list[int]:
+            if known is not None:
+                return known
             worker = idle.get()
             try:
                 return _solve(row, problem, worker, iterations, seed)
@@ -63,8 +70,14 @@ def reference_costs(
 
         threads = stack.enter_context(ThreadPoolExecutor(workers))
         stack.callback(threads.shutdown, cancel_futures=True)
-        for future in [threads.submit(solve, row, problem) for row, problem in enumerate(problems)]:
-            found.append(future.result())
+        keys = [key_of(problem.content(), made) for problem in problems]
+        known = [cache.get(key) for key in keys]
+        futures = [threads.submit(solve, row, *each) for row, each in enumerate(zip(problems, known, strict=True))]
+        for key, problem, tour, future in zip(keys, problems, known, futures, strict=True):
+            actions = future.result()
+            found.append(Reference(actions, _cost(problem, actions)))
+            if tour is None:
+                cache.put(key, actions)
             if progress is not None:
                 progress(len(found), len(problems))
     return found
@@ -92,8 +105,7 @@ def build_test(
     key = SetKey(problem, law, size, spec)
     if count < 1:
         raise DreeError(f"A test set needs at least 1 instance, not {count}.")
-    solver = {"name": "hygese", "version": solver_version(), "iterations": iterations, "seed": SOLVER_SEED}
-    made = {"seed": seed, "solver": solver}
+    made = {"seed": seed, "solver": _made(iterations, SOLVER_SEED)}
     if not force and _is_built(key, {"instances": count, **made}, folder):
         return folder / key.file
     instances = task.sample(count, torch.Generator().manual_seed(generator_seed(seed, key)))
@@ -135,8 +147,13 @@ def _problems(instances: Instances) -> list[Problem]:
     return [Problem(*one) for one in zip(coords, demands, capacity, strict=True)]
 
 
-def _solve(row: int, problem: Problem, worker: Worker, iterations: int, seed: int) -> Reference:
-    """The solver's tour of one instance, as the referee sees it."""
+def _made(iterations: int, seed: int) -> dict[str, Any]:
+    """How a tour was found, as the index of the test sets says it."""
+    return {"name": "hygese", "version": solver_version(), "iterations": iterations, "seed": seed}
+
+
+def _solve(row: int, problem: Problem, worker: Worker, iterations: int, seed: int) -> list[int]:
+    """The solver's tour of one instance, as in `Tours.actions`."""
     try:
         routes = worker.solve(problem, iterations, seed)
     except SolverError as error:
@@ -146,9 +163,14 @@ def _solve(row: int, problem: Problem, worker: Worker, iterations: int, seed: in
             f"Instance {row}: the reference solver found no feasible tour within {iterations} iterations. "
             "Allow it more."
         )
+    if problem.demands is None:
+        return [0, *(node for route in routes for node in route)]
+    return [node for route in routes for node in (*route, 0)]
+
+
+def _cost(problem: Problem, actions: list[int]) -> float:
+    """The cost of a tour, as the referee sees it."""
     coords, demands, capacity = problem
     if demands is None:
-        tour = [0, *(node for route in routes for node in route)]
-        return Reference(tour, check_tsp(coords, tour))
-    actions = [node for route in routes for node in (*route, 0)]
-    return Reference(actions, check_cvrp(coords, demands, capacity, actions))
+        return check_tsp(coords, actions)
+    return check_cvrp(coords, demands, capacity, actions)
