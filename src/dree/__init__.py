@@ -11,6 +11,8 @@ from typing import Any
 # learning many times slower. Spinning for microseconds and then sleeping costs little when the machine is idle.
 # It must be said before torch starts its threads.
 os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+# Large arrays come and go all the time; asking for them in large pages saves touching thousands of small ones.
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 _HOMES = {
     "dree.data": ("TestSet", "load_test"),

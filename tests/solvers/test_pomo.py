@@ -241,3 +241,45 @@ def test_the_full_size_gradient_equals_the_twins_where_attention_is_fused(proble
     reference = torch.autograd.grad(log_prob.mean(), parameters)
     weights = torch.full((1, 3), 1 / 3)
     assert relative(torch.autograd.grad(solver.score(instances, tours, weights).weighted, parameters), reference) < 1e-4
+
+
+def recorded_and_not(problem, batch, customers, seed, **settings):
+    """Scores of the same sampled tours, from a tape and computed anew, with their gradients."""
+    instances = in_double(random_instances(problem, batch, customers, seed))
+    solver = small_solver(problem, seed, **settings).double()
+    encoding = solver.encode(instances)
+    tours = solver.solve(instances, generator=torch.Generator().manual_seed(seed), encoding=encoding, record=True)
+    weights = torch.randn(tours.costs.shape, generator=torch.Generator().manual_seed(1)).double()
+    taped = encoding.recorded is not None
+    scores = solver.score(instances, tours, weights, encoding=encoding), solver.score(instances, tours, weights)
+    parameters = list(solver.parameters())
+    return taped, scores, [torch.autograd.grad(score.weighted, parameters) for score in scores], encoding
+
+
+@given(problem=PROBLEMS, customers=st.integers(2, 10), batch=st.integers(1, 4), seed=st.integers(0, 999))
+@settings(max_examples=30)
+def test_a_tape_gives_the_score_and_the_gradient_that_computing_anew_gives(problem, customers, batch, seed):
+    taped, (one, other), (gradient, reference), encoding = recorded_and_not(problem, batch, customers, seed)
+    assert taped
+    torch.testing.assert_close(one.log_prob, other.log_prob, rtol=0, atol=1e-10)
+    torch.testing.assert_close(one.weighted, other.weighted, rtol=0, atol=1e-10)
+    distance = sum((a - b).square().sum() for a, b in zip(gradient, reference, strict=True)).sqrt()
+    assert distance < 1e-10
+    assert encoding.recorded is None  # it serves once
+
+
+def test_tours_that_are_too_large_for_a_tape_are_not_recorded(problem):
+    taped, (one, other), _, _ = recorded_and_not(problem, 2, 6, 0, tape_bytes=1000)
+    assert not taped
+    assert one.log_prob.equal(other.log_prob)
+
+
+def test_a_tape_is_not_taken_for_other_tours(problem):
+    instances = random_instances(problem, 2, 6, seed=0)
+    solver = small_solver(problem)
+    encoding = solver.encode(instances)
+    solver.solve(instances, generator=torch.Generator().manual_seed(0), encoding=encoding, record=True)
+    others = solver.solve(instances)
+    torch.testing.assert_close(
+        solver.score(instances, others, encoding=encoding).log_prob, solver.score(instances, others).log_prob
+    )

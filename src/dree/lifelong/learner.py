@@ -70,7 +70,7 @@ class Learner:
         """Learn one batch of new instances."""
         instances = augment(new.to(self.device), self.settings.augmentation)
         encoding = self.encode(instances)
-        tours = self.solver.solve(instances, generator=self.generator("solve"), encoding=encoding)
+        tours = self.solver.solve(instances, generator=self.generator("solve"), encoding=encoding, record=True)
         lesson = Lesson(instances, tours, encoding)
         loss = reinforce(self.solver, lesson)
         replayed = self.method.replay(self, lesson)

@@ -44,10 +44,12 @@ class Solver(nn.Module, ABC):
         *,
         generator: torch.Generator | None = None,
         encoding: Any = None,
+        record: bool = False,
     ) -> Tours:
         """Tours from the given first actions [B, P] (default: every customer), without gradient.
 
-        With a generator the decisions are sampled, without one they are greedy.
+        With a generator the decisions are sampled, without one they are greedy. With `record`, the encoding keeps
+        what makes scoring these very tours cheaper, once.
         """
 
     @abstractmethod

@@ -35,30 +35,33 @@ def sum_in_chunks(term: Term, chunks: Sequence[Chunk], tensors: Sequence[Tensor]
     `term` receives a chunk and the chunk's rows of each tensor.
     """
     wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    total, values = _SumInChunks.apply(wanted, term, chunks, *tensors)  # type: ignore[no-untyped-call]
-    return total, values
+    gradients = [torch.zeros_like(tensor) for tensor in tensors] if wanted else []
+    total = tensors[0].new_zeros(())
+    values = total.new_zeros(tensors[0].shape[0], max(columns.stop for _, columns in chunks))
+    for rows, columns in chunks:
+        leaves = tuple(tensor[rows].detach().requires_grad_(wanted) for tensor in tensors)
+        part, values[rows, columns] = term((rows, columns), leaves)
+        if wanted:
+            for gradient, new in zip(gradients, torch.autograd.grad(part, leaves), strict=True):
+                gradient[rows] += new
+        total += part.detach()
+    return (with_gradient(total, tensors, gradients) if wanted else total), values
 
 
-class _SumInChunks(torch.autograd.Function):
-    """Forward evaluates and differentiates chunk by chunk; backward only scales what is already there."""
+def with_gradient(value: Tensor, tensors: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
+    """A scalar whose gradient with respect to `tensors` is already known."""
+    attached: Tensor = _KnownGradient.apply(value, gradients, *tensors)  # type: ignore[no-untyped-call]
+    return attached
+
+
+class _KnownGradient(torch.autograd.Function):
+    """Backward only scales what is already there."""
 
     @staticmethod
-    def forward(ctx: Any, wanted: bool, term: Term, chunks: Sequence[Chunk], *tensors: Tensor) -> tuple[Tensor, Tensor]:
-        gradients = [torch.zeros_like(tensor) for tensor in tensors] if wanted else []
-        total = tensors[0].new_zeros(())
-        values = total.new_zeros(tensors[0].shape[0], max(columns.stop for _, columns in chunks))
-        for rows, columns in chunks:
-            with torch.set_grad_enabled(wanted):
-                leaves = tuple(tensor[rows].detach().requires_grad_(wanted) for tensor in tensors)
-                part, values[rows, columns] = term((rows, columns), leaves)
-            if wanted:
-                for gradient, new in zip(gradients, torch.autograd.grad(part, leaves), strict=True):
-                    gradient[rows] += new
-            total += part.detach()
+    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor], *tensors: Tensor) -> Tensor:
         ctx.save_for_backward(*gradients)
-        ctx.mark_non_differentiable(values)
-        return total, values
+        return value.clone()
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, None, *(gradient * upstream[0] for gradient in ctx.saved_tensors)
+        return None, None, *(gradient * upstream[0] for gradient in ctx.saved_tensors)

@@ -13,11 +13,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+if TYPE_CHECKING:
+    from dree.solvers.tape import Tape
 
 TABLE_NODES = 64  # the table form is used up to this many nodes
 
@@ -34,12 +37,21 @@ class Projections:
     offset: Tensor  # [B, N] what is added to that
 
 
+class Glimpse(NamedTuple):
+    """What a group of states attended to."""
+
+    attention: Tensor  # [B, X, H * N]: the weights of every head
+    row: Tensor  # [B, X]: where the vehicle is, as a row of the table of all instances
+    load: Tensor | None  # [B, X]: as a share of the capacity
+
+
 class Decoder(ABC):
     """Scores of the next node, from tensors whose first dimension is B."""
 
     def __init__(self, heads: int, tensors: tuple[Tensor, ...]) -> None:
         self.heads = heads
         self.tensors = tensors
+        self.recorded: tuple[Tensor, Tape] | None = None  # the actions of a rollout that was recorded, and its tape
 
     def part(self, tensors: tuple[Tensor, ...]) -> Self:
         """The same decoder over other tensors: some rows of its own, or detached ones."""
@@ -50,7 +62,7 @@ class Decoder(ABC):
         table_BNK = self.tensors[1]
         if table_BNK.shape[1] == 1:
             return table_BNK
-        return _rows(table_BNK, starts_BP)
+        return rows_of(table_BNK, starts_BP)
 
     @abstractmethod
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
@@ -67,11 +79,9 @@ class TableDecoder(Decoder):
     @staticmethod
     def build(heads: int, nodes: Projections) -> TableDecoder:
         """Tabulate the attention scores of every pair of nodes, and fold."""
-        keys = split_heads(nodes.keys, heads).transpose(2, 3) / math.sqrt(nodes.keys.shape[-1] // heads)
-        tables = [
-            (split_heads(query, heads) @ keys).transpose(1, 2).flatten(2) for query in (nodes.last, nodes.context)
-        ]
-        fold = split_heads(nodes.values, heads) @ split_heads(nodes.pointer, heads).transpose(2, 3)
+        scaled = nodes.keys / math.sqrt(nodes.keys.shape[-1] // heads)
+        tables = [by_head(query, scaled, heads).transpose(1, 2).flatten(2) for query in (nodes.last, nodes.context)]
+        fold = by_head(nodes.values, nodes.pointer, heads)
         return TableDecoder(heads, (*tables, fold.flatten(1, 2), nodes.offset))
 
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
@@ -81,6 +91,14 @@ class TableDecoder(Decoder):
             last, context, fold, offset, current_BX, load_BX, mask_BXN
         )
         return scores
+
+    def look(
+        self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor
+    ) -> tuple[Tensor, Glimpse]:
+        """Scores without gradient, and what was attended to."""
+        last, _, fold, offset = self.tensors
+        glimpse = _look(last, context, current_BX, load_BX, mask_BXN)
+        return torch.baddbmm(offset[:, None], glimpse.attention, fold), glimpse
 
 
 class GlimpseDecoder(Decoder):
@@ -95,7 +113,7 @@ class GlimpseDecoder(Decoder):
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
         """Attend, then point."""
         last, _, keys, values, pointer, offset = self.tensors
-        queries = _rows(last, current_BX)
+        queries = rows_of(last, current_BX)
         if load_BX is None:
             by_tour = queries.view(*context.shape[:2], -1, queries.shape[-1])
             queries = (by_tour + context[:, :, None]).flatten(1, 2)
@@ -117,6 +135,62 @@ def split_heads(nodes_BND: Tensor, heads: int) -> Tensor:
     return nodes_BND.view(*nodes_BND.shape[:2], heads, -1).transpose(1, 2)
 
 
+def by_head(left_BMD: Tensor, right_BND: Tensor, heads: int) -> Tensor:
+    """The inner products of every pair of rows, for each head: [B, H, M, N]."""
+    left, right = split_heads(left_BMD, heads), split_heads(right_BND, heads)
+    product: Tensor = _InnerProducts.apply(left, right)  # type: ignore[no-untyped-call]
+    return product
+
+
+class _InnerProducts(torch.autograd.Function):
+    """Batched products of [B, H, M, d] and [B, H, N, d], all contiguous: else each matrix is multiplied alone."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
+        flat = [each.contiguous().flatten(0, 1) for each in (left, right)]
+        ctx.save_for_backward(*flat)
+        return torch.bmm(flat[0], flat[1].transpose(1, 2)).view(*left.shape[:3], right.shape[2])
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor]:
+        left, right = ctx.saved_tensors
+        batch = upstream[0].shape[:2]
+        gradient = upstream[0].contiguous().flatten(0, 1)
+        to_left, to_right = torch.bmm(gradient, right), torch.bmm(gradient.transpose(1, 2), left)
+        return to_left.view(*batch, *to_left.shape[1:]), to_right.view(*batch, *to_right.shape[1:])
+
+
+class TableGradients:
+    """The gradient of table scores, summed over groups of states."""
+
+    def __init__(self, last_BNK: Tensor, context_BCK: Tensor, fold_BKN: Tensor, offset_BN: Tensor) -> None:
+        self.fold_BKN = fold_BKN
+        self.to_last = torch.zeros_like(last_BNK)
+        self.to_context = torch.zeros_like(context_BCK)
+        self.to_fold = torch.zeros_like(fold_BKN)
+        self.to_offset = torch.zeros_like(offset_BN)
+
+    def add(self, glimpse: Glimpse, gradient_BXN: Tensor) -> None:
+        """Add the gradient of states whose scores have this gradient."""
+        attention = glimpse.attention
+        batch, nodes = self.to_offset.shape
+        self.to_offset += gradient_BXN.sum(1)
+        self.to_fold.baddbmm_(attention.transpose(1, 2), gradient_BXN)
+        to_attention = torch.bmm(gradient_BXN, self.fold_BKN.transpose(1, 2)).view(
+            batch, -1, self.fold_BKN.shape[1] // nodes, nodes
+        )
+        to_rows = torch._softmax_backward_data(
+            to_attention, attention.view_as(to_attention), -1, attention.dtype
+        ).flatten(2)
+        self.to_last.flatten(0, 1).index_add_(0, glimpse.row.flatten(), to_rows.flatten(0, 1))
+        if glimpse.load is not None:
+            self.to_context.baddbmm_(glimpse.load[:, None], to_rows)
+        elif self.to_context.shape == to_rows.shape:
+            self.to_context += to_rows
+        else:
+            self.to_context += to_rows.view(batch, self.to_context.shape[1], -1, to_rows.shape[-1]).sum(2)
+
+
 class _TableScores(torch.autograd.Function):
     """Table rows, masked softmax and product as one function with a hand-written gradient.
 
@@ -135,42 +209,38 @@ class _TableScores(torch.autograd.Function):
         load_BX: Tensor | None,
         mask_BXN: Tensor,
     ) -> Tensor:
-        batch, states, nodes = mask_BXN.shape
-        flat = _flat(current_BX, nodes)
-        rows = last_BNK.flatten(0, 1).index_select(0, flat).view(batch, states, -1)
-        if load_BX is None:
-            rows.view(batch, context.shape[1], -1, rows.shape[-1]).add_(context[:, :, None])
-        else:
-            rows.addcmul_(load_BX[..., None], context)
-        attention = rows.view(batch, states, -1, nodes).add_(mask_BXN[:, :, None]).softmax(-1).flatten(2)
-        ctx.save_for_backward(attention, fold_BKN, flat, load_BX)
-        ctx.context_rows = context.shape[1]
-        return torch.baddbmm(offset_BN[:, None], attention, fold_BKN)
+        glimpse = _look(last_BNK, context, current_BX, load_BX, mask_BXN)
+        ctx.save_for_backward(*glimpse, last_BNK, context, fold_BKN, offset_BN)
+        return torch.baddbmm(offset_BN[:, None], glimpse.attention, fold_BKN)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        attention, fold_BKN, flat, load_BX = ctx.saved_tensors
-        (gradient,) = upstream
-        batch, width, nodes = fold_BKN.shape
-        to_fold = torch.bmm(attention.transpose(1, 2), gradient)
-        to_attention = torch.bmm(gradient, fold_BKN.transpose(1, 2)).view(batch, -1, width // nodes, nodes)
-        to_rows = torch._softmax_backward_data(
-            to_attention, attention.view_as(to_attention), -1, attention.dtype
-        ).flatten(2)
-        to_last = torch.ops.aten.embedding_dense_backward(to_rows.flatten(0, 1), flat, batch * nodes, -1, False)
-        if load_BX is None:
-            to_context = to_rows.view(batch, ctx.context_rows, -1, width).sum(2)
-        else:
-            to_context = torch.bmm(load_BX[:, None], to_rows)
-        return to_last.view(batch, nodes, width), to_context, to_fold, gradient.sum(1), None, None, None
+        attention, row, load, *tensors = ctx.saved_tensors
+        total = TableGradients(*tensors)
+        total.add(Glimpse(attention, row, load), upstream[0])
+        return total.to_last, total.to_context, total.to_fold, total.to_offset, None, None, None
 
 
-def _rows(table_BNK: Tensor, index_BX: Tensor) -> Tensor:
+def _look(last_BNK: Tensor, context: Tensor, current_BX: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Glimpse:
+    """Add up two table rows for every state, and take the softmax for each head."""
+    batch, states, nodes = mask_BXN.shape
+    row_BX = _flat(current_BX, nodes)
+    scores = last_BNK.flatten(0, 1).index_select(0, row_BX.flatten()).view(batch, states, -1)
+    if load_BX is None:
+        scores.view(batch, context.shape[1], -1, scores.shape[-1]).add_(context[:, :, None])
+    else:
+        scores.addcmul_(load_BX[..., None], context)
+    attention = scores.view(batch, states, -1, nodes).add_(mask_BXN[:, :, None]).softmax(-1)
+    return Glimpse(attention.flatten(2), row_BX, load_BX)
+
+
+def rows_of(table_BNK: Tensor, index_BX: Tensor) -> Tensor:
     """The rows of each instance's table that the index names: [B, X, K]."""
-    return table_BNK.flatten(0, 1).index_select(0, _flat(index_BX, table_BNK.shape[1])).view(*index_BX.shape, -1)
+    rows = _flat(index_BX, table_BNK.shape[1]).flatten()
+    return table_BNK.flatten(0, 1).index_select(0, rows).view(*index_BX.shape, -1)
 
 
 def _flat(index_BX: Tensor, nodes: int) -> Tensor:
-    """Row numbers in a table of all instances' nodes: [B * X]."""
+    """Row numbers in a table of all instances' nodes."""
     offsets = torch.arange(0, len(index_BX) * nodes, nodes, device=index_BX.device)
-    return (index_BX + offsets[:, None]).flatten()
+    return index_BX + offsets[:, None]

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from dree.errors import DreeError
 from dree.problems import Instances, State, Tours, rules
 from dree.solvers.base import Score, Solver
-from dree.solvers.chunks import Chunk, split, sum_in_chunks
-from dree.solvers.decoding import Decoder, Projections, make_decoder
+from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
+from dree.solvers.decoding import Decoder, Projections, TableDecoder, make_decoder
 from dree.solvers.layers import EncoderLayer
+from dree.solvers.tape import Tape
 
 CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 2**30}  # fastest: what stays in the cache; what fills the device
 
@@ -31,6 +32,7 @@ class POMOSettings:
     feed_forward: int = 512
     clip: float = 10.0
     chunk_bytes: int | None = None  # what scoring may hold at once, about; None: what suits the device
+    tape_bytes: int = 2**30  # what solving may keep for scoring, so that it is not computed again
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no network."""
@@ -113,15 +115,26 @@ class POMO(Solver):
         *,
         generator: torch.Generator | None = None,
         encoding: Decoder | None = None,
+        record: bool = False,
     ) -> Tours:
         """Construct tours step by step: sampled with a generator, greedy without."""
         decoder = encoding or self.encode(instances)
         starts = self.rules.starts(instances) if starts is None else starts
+        tape = self._blank_tape(decoder, instances, starts) if record else None
         state = self.rules.begin(instances, starts)
         context = decoder.context(starts)
         actions = [starts]
         while len(actions) < self.rules.shortest(instances) or not self.rules.finished(instances, state).all():
-            action = _pick(self._logits(decoder, instances, state, context), generator)
+            share, mask = _view(instances, state, context.dtype)
+            if tape is not None and isinstance(decoder, TableDecoder):
+                scores, glimpse = decoder.look(state.current, context, share, mask)
+            else:
+                scores, glimpse = decoder.scores(state.current, context, share, mask), None
+            clipped = scores.tanh_()
+            policy = (clipped * self.settings.clip).add_(mask).softmax(-1)
+            action = policy.argmax(-1) if generator is None else _sample(policy, generator)
+            if tape is not None and glimpse is not None:
+                tape.add(glimpse, clipped, policy, action)
             state = self.rules.advance(instances, state, action)
             actions.append(action)
             if len(actions) > self.rules.longest(instances):
@@ -130,7 +143,15 @@ class POMO(Solver):
                     "learning rate), or a demand exceeds the capacity (Instances.validated() says which)."
                 )
         tours = torch.stack(actions, dim=-1)
+        decoder.recorded = None if tape is None else (tours, tape)
         return Tours(tours, self.rules.cost(instances, tours))
+
+    def _blank_tape(self, decoder: Decoder, instances: Instances, starts_BP: Tensor) -> Tape | None:
+        """A tape to record the decisions on, if they fit."""
+        if not isinstance(decoder, TableDecoder):
+            return None
+        longest = Tape.bytes_needed(decoder, starts_BP.shape[1], self.rules.longest(instances))
+        return Tape(decoder, starts_BP, self.settings.clip) if longest <= self.settings.tape_bytes else None
 
     def score(
         self,
@@ -144,6 +165,10 @@ class POMO(Solver):
         decoder = encoding or self.encode(instances)
         actions = tours.actions
         weights = torch.ones_like(tours.costs) if weights_BP is None else weights_BP
+        if decoder.recorded is not None and decoder.recorded[0] is actions:
+            (_, tape), decoder.recorded = decoder.recorded, None
+            log_prob, gradients = tape.score(weights)
+            return Score(log_prob, with_gradient((log_prob * weights).sum(), decoder.tensors, gradients))
 
         def term(chunk: Chunk, tensors: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
             rows, columns = chunk
@@ -172,23 +197,24 @@ class POMO(Solver):
 
     def _logits(self, decoder: Decoder, instances: Instances, state: State, context: Tensor) -> Tensor:
         """Clipped and masked scores of the next node: [..., N] for a state of shape [...]."""
-        shape = state.blocked.shape
-        zero = decoder.tensors[0].new_zeros(())
-        mask = torch.where(state.blocked, zero - math.inf, zero).view(shape[0], -1, shape[-1])
-        share = None
-        if state.load is not None and instances.capacity is not None:
-            share = (state.load.flatten(1) / instances.capacity[:, None]).to(mask.dtype)
+        share, mask = _view(instances, state, context.dtype)
         scores = decoder.scores(state.current.flatten(1), context, share, mask)
-        return (scores.tanh() * self.settings.clip + mask).view(shape)
+        return (scores.tanh() * self.settings.clip + mask).view(state.blocked.shape)
 
 
-def _pick(logits_BPN: Tensor, generator: torch.Generator | None) -> Tensor:
-    """The most likely action, or a sampled one: the first whose share of the whole passes a uniform number."""
-    if generator is None:
-        return logits_BPN.argmax(-1)
-    policy = logits_BPN.softmax(-1)
-    passed = policy.cumsum(-1)
-    uniform = torch.rand((*policy.shape[:-1], 1), generator=generator, device=policy.device)
+def _view(instances: Instances, state: State, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
+    """What a decoder wants to know of states: their load as a share of the capacity, and an additive mask."""
+    blocked_BXN = state.blocked.flatten(1, -2)
+    mask = torch.zeros(blocked_BXN.shape, dtype=dtype, device=blocked_BXN.device).masked_fill_(blocked_BXN, -math.inf)
+    if state.load is None or instances.capacity is None:
+        return None, mask
+    return (state.load.flatten(1) / instances.capacity[:, None]).to(dtype), mask
+
+
+def _sample(policy_BPN: Tensor, generator: torch.Generator) -> Tensor:
+    """A sampled action: the first whose share of the whole passes a uniform number."""
+    passed = policy_BPN.cumsum(-1)
+    uniform = torch.rand((*passed.shape[:-1], 1), generator=generator, device=passed.device)
     # A threshold clearly below the whole, and blocked actions out of the question: no rounding makes a wrong tour.
     threshold = uniform * passed[..., -1:] * (1 - 2**-20)
-    return ((passed > threshold) & (policy > 0)).to(torch.int8).argmax(-1)
+    return ((passed > threshold) & (policy_BPN > 0)).to(torch.int8).argmax(-1)

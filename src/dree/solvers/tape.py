@@ -1,0 +1,68 @@
+"""A tape of decisions as they are taken, so that scoring them afterwards need not look at the states again.
+
+It holds the attention weights of all states, which is why it is only used where they are few enough. What it
+computes is what scoring in chunks computes, by the same gradient.
+
+Shapes: B instances, P tours of each, N nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dree.solvers.decoding import Glimpse, TableDecoder, TableGradients, rows_of
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One step of all tours."""
+
+    glimpse: Glimpse
+    clipped: Tensor  # [B, P, N]: tanh of the scores
+    policy: Tensor  # [B, P, N]
+    action: Tensor  # [B, P]
+
+
+class Tape:
+    """The decisions of one rollout. It can be scored once."""
+
+    def __init__(self, decoder: TableDecoder, starts_BP: Tensor, clip: float) -> None:
+        self._decoder = decoder
+        self._starts = starts_BP
+        self._clip = clip
+        self._decisions: list[Decision] = []
+
+    @staticmethod
+    def bytes_needed(decoder: TableDecoder, tours: int, steps: int) -> int:
+        """How much a tape of so many tours, of at most so many steps, holds."""
+        last_BNK = decoder.tensors[0]
+        floats = last_BNK.shape[2] + 2 * last_BNK.shape[1]
+        return len(last_BNK) * tours * steps * floats * last_BNK.element_size()
+
+    def add(self, glimpse: Glimpse, clipped_BPN: Tensor, policy_BPN: Tensor, action_BP: Tensor) -> None:
+        """Note the next step."""
+        self._decisions.append(Decision(glimpse, clipped_BPN, policy_BPN, action_BP))
+
+    def score(self, weights_BP: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The log-probability of each tour, and the gradient of their weighted sum for the decoder's tensors."""
+        last, context, fold, offset = (tensor.detach() for tensor in self._decoder.tensors)
+        per_tour = context.shape[1] > 1
+        total = TableGradients(last, rows_of(context, self._starts) if per_tour else context, fold, offset)
+        log_prob = torch.zeros_like(weights_BP)
+        weights_BP1 = weights_BP[..., None]
+        while self._decisions:
+            step = self._decisions.pop()
+            taken = step.action[..., None]
+            log_prob += step.policy.gather(-1, taken).squeeze(-1).log_()
+            to_logits = step.policy.mul_(-weights_BP1).scatter_add_(-1, taken, weights_BP1)
+            slope = step.clipped.square_().neg_().add_(1).mul_(self._clip)
+            total.add(step.glimpse, to_logits.mul_(slope))
+        to_context = total.to_context
+        if per_tour:
+            to_context = torch.zeros_like(context)
+            index = self._starts[..., None].expand_as(total.to_context)
+            to_context.scatter_add_(1, index, total.to_context)
+        return log_prob, (total.to_last, to_context, total.to_fold, total.to_offset)
