@@ -73,6 +73,8 @@ def _checked(value: Any, hint: Any, name: str) -> Any:
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of a type, its items included."""
+    if hint is Any:
+        return True
     origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
     if isinstance(value, bool):
         return origin is bool

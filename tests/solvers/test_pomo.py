@@ -73,7 +73,7 @@ def test_forced_log_probabilities_equal_the_sampled_ones_of_the_twin(problem, cu
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decoding, "TABLE_NODES", 10**6 if table else 0)
         score = solver.score(instances, tours)
-    assert (score.log_prob - log_prob).abs().max() < 1e-9
+    assert (score.per_tour - log_prob).abs().max() < 1e-9
     assert score.weighted.item() == pytest.approx(log_prob.sum().item(), abs=1e-9)
 
 
@@ -106,7 +106,7 @@ def test_the_full_size_network_agrees_with_the_twin_to_single_precision(problem)
     solver = make_solver(problem)
     with torch.no_grad():
         tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(1))
-        difference = solver.score(instances, tours).log_prob - log_prob
+        difference = solver.score(instances, tours).per_tour - log_prob
     assert (difference / log_prob).abs().max() < 1e-5
     assert difference.abs().max() < 1e-4  # of a sum of 20 to 40 decisions
 
@@ -118,7 +118,7 @@ def test_scores_do_not_depend_on_chunking(problem, seed, chunk_bytes):
     whole, chunked = (small_solver(problem, chunk_bytes=size).double() for size in (10**9, chunk_bytes))
     tours = whole.solve(instances, generator=torch.Generator().manual_seed(seed))
     one, other = whole.score(instances, tours), chunked.score(instances, tours)
-    torch.testing.assert_close(one.log_prob, other.log_prob, rtol=0, atol=1e-10)
+    torch.testing.assert_close(one.per_tour, other.per_tour, rtol=0, atol=1e-10)
     gradients = torch.autograd.grad(other.weighted, list(chunked.parameters()))
     assert relative(gradients, torch.autograd.grad(one.weighted, list(whole.parameters()))) < 1e-9
 
@@ -159,7 +159,7 @@ def test_behaviours_are_distributions_over_what_is_allowed_and_contain_the_score
     states = solver.rules.hindsight(instances, best.actions)
     assert (behaviour == -torch.inf).equal(states.blocked[:, 0])
     taken = behaviour.gather(-1, best.actions[:, 0, 1:, None]).squeeze(-1).sum(-1)
-    torch.testing.assert_close(taken[:, None], solver.score(instances, best).log_prob)
+    torch.testing.assert_close(taken[:, None], solver.score(instances, best).per_tour)
 
 
 def test_behave_takes_one_tour_only(problem):
@@ -196,7 +196,7 @@ def test_sharing_the_encoding_changes_nothing(problem):
     tours = solver.solve(instances, encoding=encoding)
     assert tours.actions.equal(solver.solve(instances).actions)
     shared = solver.score(instances, tours, encoding=encoding)
-    assert shared.log_prob.equal(solver.score(instances, tours).log_prob)
+    assert shared.per_tour.equal(solver.score(instances, tours).per_tour)
 
 
 def test_a_solver_refuses_the_other_problem():
@@ -261,7 +261,7 @@ def recorded_and_not(problem, batch, customers, seed, **settings):
 def test_a_tape_gives_the_score_and_the_gradient_that_computing_anew_gives(problem, customers, batch, seed):
     taped, (one, other), (gradient, reference), encoding = recorded_and_not(problem, batch, customers, seed)
     assert taped
-    torch.testing.assert_close(one.log_prob, other.log_prob, rtol=0, atol=1e-10)
+    torch.testing.assert_close(one.per_tour, other.per_tour, rtol=0, atol=1e-10)
     torch.testing.assert_close(one.weighted, other.weighted, rtol=0, atol=1e-10)
     distance = sum((a - b).square().sum() for a, b in zip(gradient, reference, strict=True)).sqrt()
     assert distance < 1e-10
@@ -271,7 +271,7 @@ def test_a_tape_gives_the_score_and_the_gradient_that_computing_anew_gives(probl
 def test_tours_that_are_too_large_for_a_tape_are_not_recorded(problem):
     taped, (one, other), _, _ = recorded_and_not(problem, 2, 6, 0, tape_bytes=1000)
     assert not taped
-    assert one.log_prob.equal(other.log_prob)
+    assert one.per_tour.equal(other.per_tour)
 
 
 def test_a_tape_is_not_taken_for_other_tours(problem):
@@ -281,5 +281,5 @@ def test_a_tape_is_not_taken_for_other_tours(problem):
     solver.solve(instances, generator=torch.Generator().manual_seed(0), encoding=encoding, record=True)
     others = solver.solve(instances)
     torch.testing.assert_close(
-        solver.score(instances, others, encoding=encoding).log_prob, solver.score(instances, others).log_prob
+        solver.score(instances, others, encoding=encoding).per_tour, solver.score(instances, others).per_tour
     )

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from dree.errors import DreeError, unknown
-from dree.lifelong import LearnerSettings, method_class
+from dree.lifelong import LearnerSettings, make_method
 from dree.problems import rules
 from dree.solvers import POMOSettings
-from dree.tasks import SyntheticStream, make_stream
+from dree.tasks import SyntheticStream, Task, make_stream
 
 DEVICES = ("auto", "cpu", "cuda")
+TESTS = ("principal", "finer")
 PAPER_EPOCHS = {"drift": 1000, "periodic": 1200, "sudden": 1000}  # periodic: six tasks of 200
 
 
@@ -28,8 +30,10 @@ class RunSettings:
     spec: str = "text"  # instances as the paper's text has them, or as the official code does
     sizes: Mapping[str, int] = field(default_factory=dict)  # law -> scale, where it is not the paper's
     method: str = "fine-tuning"
+    options: Mapping[str, Any] = field(default_factory=dict)  # the method's own, where not its defaults
     batch_size: int = 32
     batches: int | None = None  # new batches an epoch; None: the method's own number
+    tests: str = "principal"  # what is tested: the principal tasks, or finer: 41 tasks along the drift
     test_every: int = 20  # epochs
     test_instances: int | None = None  # of each test task; None: all there are
     checkpoint_every: int = 1  # epochs
@@ -46,14 +50,21 @@ class RunSettings:
                 raise DreeError(f"Setting '{name}' must be at least 1, not {value}.")
         if self.device not in DEVICES:
             raise unknown("device", self.device, DEVICES)
+        if self.tests not in TESTS:
+            raise unknown("kind of tests", self.tests, TESTS)
         rules(self.problem)
-        method_class(self.method)
-        self.stream()
+        make_method(self.method, self.options)
+        self.test_tasks()
 
     def stream(self) -> SyntheticStream:
         """The stream of tasks."""
         epochs = self.epochs or PAPER_EPOCHS.get(self.scenario, 1000)
         return make_stream(self.scenario, self.problem, self.order, epochs, self.spec, self.sizes)
+
+    def test_tasks(self) -> dict[str, Task]:
+        """The tasks the run is tested on, by the names of the gap matrix's columns."""
+        stream = self.stream()
+        return stream.finer() if self.tests == "finer" else stream.tests()
 
     def torch_device(self) -> torch.device:
         """Where to learn: on a GPU where there is one, unless told otherwise."""

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from dree.data import TestSet, load_test
-from dree.data.testsets import read_index
+from dree.data import FILES, SetKey, TestSet, find_set, load_set
+from dree.data.testsets import build_command, known_entry
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import RunFolder
-from dree.lifelong import Learner, method_class
+from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.randomness import named_generator
 from dree.solvers import Solver, make_solver
@@ -45,7 +45,7 @@ class Run:
         self.stream = settings.stream()
         self.device = settings.torch_device()
         self.tests = load_tests(settings)
-        method = method_class(settings.method)()
+        method = make_method(settings.method, settings.options)
         self.batches = settings.batches or method.batches_per_epoch
         solver = make_solver(settings.problem, settings.solver, settings.seed).to(self.device)
         self.learner = Learner(solver, method, settings.learner, settings.seed)
@@ -97,24 +97,28 @@ class Run:
         began = time.perf_counter()
         learner.method.begin(learner, self.stream, epoch)
         totals = torch.zeros(2, device=self.device)
+        broken = torch.zeros(self.batches, dtype=torch.bool, device=self.device)
         for batch in range(self.batches):
             generator = named_generator(settings.seed, "instances", epoch, batch, device=self.device)
             task = learner.method.choose(self.stream, epoch, generator)
             progress = learner.learn(task.sample(settings.batch_size, generator))
             totals += torch.stack([progress.loss, progress.cost])
+            broken[batch] = ~progress.loss.isfinite()
         learner.method.end(learner, self.stream, epoch)
         loss, cost = (totals / self.batches).tolist()
-        if not np.isfinite(loss):
+        if broken.any():
             raise DreeError(
-                f"The loss is not finite in epoch {epoch}, so learning stopped. The checkpoint before it is kept "
-                f"in {self.folder.checkpoints}. Try a smaller learner.learning_rate, or precision fp32."
+                f"The loss is not finite from batch {int(broken.nonzero()[0]) + 1} of epoch {epoch} on, so learning "
+                f"stopped. The checkpoint before that epoch is kept in {self.folder.checkpoints}. Try a smaller "
+                "learner.learning_rate, or precision fp32."
             )
+        report = learner.method.report()
         self.epoch = epoch
         name = self.stream.task(epoch).name
         seconds = time.perf_counter() - began
         due = epoch % settings.test_every == 0 or epoch == self.stream.epochs
         gaps = self.test() if due else None
-        self.folder.append("metrics.jsonl", {"epoch": epoch, "task": name, "loss": loss, "cost": cost})
+        self.folder.append("metrics.jsonl", {"epoch": epoch, "task": name, "loss": loss, "cost": cost} | report)
         self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds})
         if epoch % settings.checkpoint_every == 0 or due:
             self.checkpoint()
@@ -148,25 +152,44 @@ class Run:
 
 
 def load_tests(settings: RunSettings) -> dict[str, TestSet]:
-    """The test set of each of the stream's test tasks."""
-    stream = settings.stream()
+    """The test set of each of the run's test tasks."""
+    keys = {name: SetKey(task.problem, task.name, settings.spec) for name, task in settings.test_tasks().items()}
+    _check_there(settings, list(keys.values()))
     tests = {}
-    for law in stream.tests():
-        test = load_test(settings.problem, law, stream.principal(law).size, settings.spec)
+    for name, key in keys.items():
+        test = load_set(key)
         count = settings.test_instances or len(test.instances)
         if count > len(test.instances):
+            stored = find_set(key)
+            own = stored is not None and stored.folder != FILES
+            more = f", or build a larger set with: {build_command([key])} --count {count} --force" if own else "."
             raise DreeError(
-                f"test_instances is {count}, but {test.name} has {len(test.instances)}. "
-                f"Build a larger set with: dree data build --count {count} --force"
+                f"test_instances is {count}, but {test.name} has {len(test.instances)}. Ask for fewer{more}"
             )
-        tests[law] = replace(test, instances=test.instances[:count], references=test.references[:count], tours=None)
+        tests[name] = replace(test, instances=test.instances[:count], references=test.references[:count], tours=None)
     return tests
 
 
 def hashes_of_tests(settings: RunSettings) -> dict[str, str]:
     """The digest of every test set that a run is tested on."""
-    index = read_index()
-    return {test.name: index[f"{test.name}.npz"]["sha256"] for test in load_tests(settings).values()}
+    tests = load_tests(settings).values()
+    stored = {test.name: find_set(SetKey(settings.problem, test.task, settings.spec)) for test in tests}
+    return {name: found.entry["sha256"] for name, found in stored.items() if found is not None}
+
+
+def _check_there(settings: RunSettings, keys: list[SetKey]) -> None:
+    """Say how to build the test sets that are missing, all of them at once."""
+    missing = [key for key in keys if not known_entry(key)]
+    if not missing:
+        return
+    command = build_command(missing)
+    if settings.tests == "finer" and not settings.sizes and isinstance(settings.order, int):
+        spec = "" if settings.spec == "text" else f" --spec {settings.spec}"
+        command = f"dree data build --finer --order {settings.order} --problem {settings.problem}{spec}"
+    raise DreeError(
+        f"{len(missing)} of the {len(keys)} test sets of this run are missing, first {missing[0].name}. "
+        f"Build them with: {command}"
+    )
 
 
 def load_solver(path: Path, say: Callable[[str], object] = print) -> Solver:

@@ -1,16 +1,20 @@
 """Lifelong learning: the learner, its methods, and checkpoints."""
 
 from dree.lifelong.learner import Learner, LearnerSettings, Progress, reinforce
-from dree.lifelong.methods import METHODS, FineTuning, Lesson, Method, method_class
+from dree.lifelong.methods import DREE, LLRBC, METHODS, FineTuning, Lesson, Li, Method, make_method, method_class
 
 __all__ = [
+    "DREE",
+    "LLRBC",
     "METHODS",
     "FineTuning",
     "Learner",
     "LearnerSettings",
     "Lesson",
+    "Li",
     "Method",
     "Progress",
+    "make_method",
     "method_class",
     "reinforce",
 ]

@@ -62,17 +62,13 @@ class Learner:
         self.seed = seed
         self.batches = 0  # learned so far
         self.device = next(solver.parameters()).device
-        self.optimiser = torch.optim.Adam(
-            solver.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-        )
+        self._first_weights = {name: tensor.clone() for name, tensor in solver.state_dict().items()}
+        self.optimiser = self._new_optimiser()
 
     def learn(self, new: Instances) -> Progress:
         """Learn one batch of new instances."""
-        instances = augment(new.to(self.device), self.settings.augmentation)
-        encoding = self.encode(instances)
-        tours = self.solver.solve(instances, generator=self.generator("solve"), encoding=encoding, record=True)
-        lesson = Lesson(instances, tours, encoding)
-        loss = reinforce(self.solver, lesson)
+        lesson = self.attempt(new, "solve")
+        loss = self.loss(lesson)
         replayed = self.method.replay(self, lesson)
         if replayed is not None:
             loss = loss + replayed
@@ -81,17 +77,42 @@ class Learner:
         self.optimiser.step()
         self.method.remember(self, lesson)
         self.batches += 1
-        best = tours.costs.min(1).values.view(self.settings.augmentation, -1).min(0).values
-        return Progress(loss.detach(), best.mean())
+        _, best = lesson.best()
+        return Progress(loss.detach(), best.costs.mean())
 
-    def encode(self, instances: Instances) -> Any:
-        """The solver's encoding in the learner's precision, with gradient."""
+    def attempt(self, instances: Instances, purpose: str) -> Lesson:
+        """Solve a batch and its symmetric copies by sampling, ready to be learned."""
+        copies = self.settings.augmentation
+        augmented = augment(instances.to(self.device), copies)
+        encoding = self.encode(augmented)
+        tours = self.solver.solve(augmented, generator=self.generator(purpose), encoding=encoding, record=True)
+        return Lesson(augmented, tours, encoding, copies)
+
+    def loss(self, lesson: Lesson) -> Tensor:
+        """The base solver's own loss."""
+        return reinforce(self.solver, lesson)
+
+    def encode(self, instances: Instances, solver: Solver | None = None) -> Any:
+        """The solver's encoding (or another solver's) in the learner's precision, with gradient."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
-            return self.solver.encode(instances)
+            return (solver or self.solver).encode(instances)
 
     def generator(self, purpose: str) -> torch.Generator:
         """The generator of this batch for one purpose."""
         return named_generator(self.seed, purpose, self.batches, device=self.device)
+
+    def chance(self, purpose: str) -> torch.Generator:
+        """The same for decisions that are made on the host, whatever the device."""
+        return named_generator(self.seed, purpose, self.batches)
+
+    def restart(self) -> None:
+        """Forget everything: the first weights again, and a new optimiser."""
+        self.solver.load_state_dict(self._first_weights)
+        self.optimiser = self._new_optimiser()
+
+    def _new_optimiser(self) -> torch.optim.Adam:
+        rate, decay = self.settings.learning_rate, self.settings.weight_decay
+        return torch.optim.Adam(self.solver.parameters(), lr=rate, weight_decay=decay, fused=True)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that must survive an interruption, as tensors and plain values."""
@@ -107,7 +128,7 @@ class Learner:
         self.batches = state["batches"]
         self.solver.load_state_dict(state["solver"])
         self.optimiser.load_state_dict(state["optimiser"])
-        self.method.load_state_dict(state["method"])
+        self.method.load_state_dict(state["method"], self)
 
 
 def reinforce(solver: Solver, lesson: Lesson) -> Tensor:

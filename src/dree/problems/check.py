@@ -5,12 +5,14 @@ It shares no code with the rules that the solvers use, so that a mistake there c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dree.errors import DreeError
+
+Rounding = Callable[[NDArray[np.float64]], NDArray[np.float64]]  # of the length of every leg, as libraries have it
 
 
 def split_routes(actions: Sequence[int]) -> list[list[int]]:
@@ -24,15 +26,17 @@ def split_routes(actions: Sequence[int]) -> list[list[int]]:
     return [route for route in routes if route]
 
 
-def check_tsp(coords: ArrayLike, tour: Sequence[int]) -> float:
+def check_tsp(coords: ArrayLike, tour: Sequence[int], rounding: Rounding | None = None) -> float:
     """The length of a closed tour, which must visit every node exactly once."""
     points = np.asarray(coords, dtype=np.float64)
     if sorted(tour) != list(range(len(points))):
         raise DreeError(f"Not a tour of {len(points)} nodes: {_difference(tour, range(len(points)))}.")
-    return _length(points, list(tour))
+    return _length(points, list(tour), rounding)
 
 
-def check_cvrp(coords: ArrayLike, demands: ArrayLike, capacity: int, actions: Sequence[int]) -> float:
+def check_cvrp(
+    coords: ArrayLike, demands: ArrayLike, capacity: int, actions: Sequence[int], rounding: Rounding | None = None
+) -> float:
     """The total length of routes from the depot that serve every customer once within capacity."""
     points = np.asarray(coords, dtype=np.float64)
     weights = np.asarray(demands, dtype=np.int64)
@@ -44,12 +48,13 @@ def check_cvrp(coords: ArrayLike, demands: ArrayLike, capacity: int, actions: Se
         load = int(weights[route].sum())
         if load > capacity:
             raise DreeError(f"Route {route} carries {load}, over the capacity {capacity}.")
-    return sum(_length(points, [0, *route]) for route in routes)
+    return sum(_length(points, [0, *route], rounding) for route in routes)
 
 
-def _length(points: NDArray[np.float64], walk: list[int]) -> float:
+def _length(points: NDArray[np.float64], walk: list[int], rounding: Rounding | None) -> float:
     legs = points[walk] - points[walk[1:] + walk[:1]]
-    return float(np.sqrt((legs**2).sum(axis=1)).sum())
+    lengths = np.sqrt((legs**2).sum(axis=1))
+    return float((lengths if rounding is None else rounding(lengths)).sum())
 
 
 def _difference(seen: Sequence[int], wanted: range) -> str:

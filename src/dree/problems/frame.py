@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -18,3 +19,14 @@ def to_unit_square(instances: Instances) -> Instances:
         raise DreeError("The coordinates lie too far apart for floating-point numbers. Use larger units.")
     scaled = (instances.coords - low) / torch.where(extent > 0, extent, 1.0)
     return replace(instances, coords=scaled.float())
+
+
+def over_largest(instances: Instances) -> Instances:
+    """The same problems, each divided by its largest coordinate and not moved, as the official code does it."""
+    largest = instances.coords.amax(dim=(1, 2), keepdim=True)
+    if not (largest > 0).all():
+        raise DreeError("No coordinate is positive, so none can be the scale. Use the frame 'fit'.")
+    return replace(instances, coords=(instances.coords / largest).float())
+
+
+FRAMES: dict[str, Callable[[Instances], Instances]] = {"fit": to_unit_square, "official": over_largest}

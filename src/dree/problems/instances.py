@@ -72,17 +72,17 @@ class Instances:
         """The number of instances B."""
         return self.coords.shape[0]
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Coordinates, and for CVRPs demands and capacity: `Instances(*tensors)` is the same batch."""
+        return tuple(tensor for tensor in (self.coords, self.demands, self.capacity) if tensor is not None)
+
     def __getitem__(self, rows: slice | Tensor) -> Instances:
         """The instances at `rows`."""
-        if self.demands is None or self.capacity is None:
-            return Instances(self.coords[rows])
-        return Instances(self.coords[rows], self.demands[rows], self.capacity[rows])
+        return Instances(*(tensor[rows] for tensor in self.tensors()))
 
     def to(self, device: torch.device | str) -> Instances:
         """The same instances on another device."""
-        if self.demands is None or self.capacity is None:
-            return Instances(self.coords.to(device))
-        return Instances(self.coords.to(device), self.demands.to(device), self.capacity.to(device))
+        return Instances(*(tensor.to(device) for tensor in self.tensors()))
 
     @staticmethod
     def cat(batches: Sequence[Instances]) -> Instances:
@@ -92,12 +92,7 @@ class Instances:
         kinds = {(batch.problem, batch.nodes) for batch in batches}
         if len(kinds) > 1:
             raise DreeError(f"Only batches of one problem and size can be joined, these are {sorted(kinds)}.")
-        coords = torch.cat([batch.coords for batch in batches])
-        if batches[0].demands is None:
-            return Instances(coords)
-        demands = torch.cat([batch.demands for batch in batches if batch.demands is not None])
-        capacity = torch.cat([batch.capacity for batch in batches if batch.capacity is not None])
-        return Instances(coords, demands, capacity)
+        return Instances(*(torch.cat(parts) for parts in zip(*(batch.tensors() for batch in batches), strict=True)))
 
     def validated(self) -> Instances:
         """These instances, once every value has been checked; the error names the first bad one."""

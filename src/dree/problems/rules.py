@@ -7,6 +7,7 @@ the start, is given). A `State` carries leading dimensions [B, P] on the way and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +25,23 @@ class State:
     load: Tensor | None  # [...] int64: what the vehicle can still take (CVRP)
     visited: Tensor  # [..., N] bool: the customers served
     served: Tensor  # [...] int64: how many they are
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> State:
+        """Every tensor changed in the same way, such as to one step of finished tours."""
+        load = None if self.load is None else change(self.load)
+        return State(change(self.current), change(self.blocked), load, change(self.visited), change(self.served))
+
+    @staticmethod
+    def cat(states: Sequence[State]) -> State:
+        """The states of several batches as those of one."""
+        loads = [state.load for state in states if state.load is not None]
+        return State(
+            torch.cat([state.current for state in states]),
+            torch.cat([state.blocked for state in states]),
+            torch.cat(loads) if loads else None,
+            torch.cat([state.visited for state in states]),
+            torch.cat([state.served for state in states]),
+        )
 
 
 class Rules(ABC):
@@ -64,6 +82,10 @@ class Rules(ABC):
     @abstractmethod
     def closed(self, actions_BPT: Tensor) -> Tensor:
         """The nodes of the closed walk that the actions describe: [B, P, T or T + 1]."""
+
+    def trimmed(self, actions_BPT: Tensor) -> Tensor:
+        """The same tours without padding that none of them needs."""
+        return actions_BPT
 
     def cost(self, instances: Instances, actions_BPT: Tensor) -> Tensor:
         """Euclidean length of the closed walk: [B, P]."""

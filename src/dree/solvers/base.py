@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dree.problems import Instances, Rules, Tours
+from dree.problems import Instances, Rules, State, Tours
 
 
 @dataclass(frozen=True)
 class Score:
-    """How likely tours are under the current policy."""
+    """A number for each tour, summed over its decisions, and their weighted sum."""
 
-    log_prob: Tensor  # [B, P] summed over the decisions of each tour; values only
-    weighted: Tensor  # scalar: sum of weights * log_prob, with gradient
+    per_tour: Tensor  # [B, P] values only
+    weighted: Tensor  # scalar, with gradient
 
 
 class Solver(nn.Module, ABC):
@@ -34,7 +34,10 @@ class Solver(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, instances: Instances) -> Any:
-        """What does not depend on decisions, with gradient; the other methods take it to save doing it twice."""
+        """What does not depend on decisions, with gradient; the other methods take it to save doing it twice.
+
+        `encoding[rows]` is the encoding of some of the instances.
+        """
 
     @abstractmethod
     def solve(
@@ -63,4 +66,16 @@ class Solver(nn.Module, ABC):
         """The log-probability of every action at every state of one tour each (P = 1): [B, S, N], with gradient.
 
         Actions that are not allowed have minus infinity.
+        """
+
+    @abstractmethod
+    def decide(self, instances: Instances, starts_BP: Tensor, state: State, *, encoding: Any = None) -> Tensor:
+        """The log-probability of every action at given states, on tours from given starts: [B, P, N], with gradient."""
+
+    @abstractmethod
+    def imitate(self, instances: Instances, tours: Tours, teacher: Any, *, encoding: Any = None) -> Score:
+        """How far this policy is from a teacher's, at every state of given tours.
+
+        The teacher is another solver's encoding of the same instances. The number for each tour is the KL divergence
+        KL(teacher || this policy), summed over its decisions.
         """

@@ -57,6 +57,10 @@ class Decoder(ABC):
         """The same decoder over other tensors: some rows of its own, or detached ones."""
         return type(self)(self.heads, tensors)
 
+    def __getitem__(self, rows: slice | Tensor) -> Self:
+        """The decoder of some instances."""
+        return self.part(tuple(tensor[rows] for tensor in self.tensors))
+
     def context(self, starts_BP: Tensor) -> Tensor:
         """What all states of a tour have in common: its start [B, P, K] (TSP), or nothing but the load [B, 1, K]."""
         table_BNK = self.tensors[1]

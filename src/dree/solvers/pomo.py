@@ -6,6 +6,7 @@ Shapes: B instances, P tours of each, T actions of a tour, S = T - 1 decisions, 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import torch
@@ -167,28 +168,63 @@ class POMO(Solver):
         weights = torch.ones_like(tours.costs) if weights_BP is None else weights_BP
         if decoder.recorded is not None and decoder.recorded[0] is actions:
             (_, tape), decoder.recorded = decoder.recorded, None
-            log_prob, gradients = tape.score(weights)
-            return Score(log_prob, with_gradient((log_prob * weights).sum(), decoder.tensors, gradients))
+            per_tour, gradients = tape.score(weights)
+            return Score(per_tour, with_gradient((per_tour * weights).sum(), decoder.tensors, gradients))
+
+        def log_prob(policy: Tensor, chunk: Chunk) -> Tensor:
+            return policy.gather(-1, actions[chunk][..., 1:, None]).squeeze(-1).sum(-1)
+
+        return self._sum(log_prob, decoder, instances, actions, weights)
+
+    def imitate(
+        self, instances: Instances, tours: Tours, teacher: Decoder, *, encoding: Decoder | None = None
+    ) -> Score:
+        """Both policies at all decisions of all tours in parallel, in chunks."""
+        decoder = encoding or self.encode(instances)
+        actions = tours.actions
+
+        def divergence(policy: Tensor, chunk: Chunk) -> Tensor:
+            rows, _ = chunk
+            with torch.no_grad():
+                target = self._hindsight(teacher[rows], instances[rows], actions[chunk])
+            difference = (target - policy).masked_fill(target == -math.inf, 0)
+            return (target.exp() * difference).sum((-1, -2))
+
+        return self._sum(divergence, decoder, instances, actions, torch.ones_like(tours.costs))
+
+    def _sum(
+        self,
+        measure: Callable[[Tensor, Chunk], Tensor],
+        decoder: Decoder,
+        instances: Instances,
+        actions: Tensor,
+        weights: Tensor,
+    ) -> Score:
+        """A measure of the policies [B, P, S, N] of all tours, one number for each tour, in chunks."""
 
         def term(chunk: Chunk, tensors: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-            rows, columns = chunk
-            taken = actions[rows, columns]
-            policy = self._hindsight(decoder.part(tensors), instances[rows], taken)
-            log_prob = policy.gather(-1, taken[..., 1:, None]).squeeze(-1).sum(-1)
-            return (log_prob * weights[rows, columns]).sum(), log_prob.detach()
+            measured = measure(self._hindsight(decoder.part(tensors), instances[chunk[0]], actions[chunk]), chunk)
+            return (measured * weights[chunk]).sum(), measured.detach()
 
         # About what one tour holds: a few floats per state, node and head.
         tour_bytes = 4 * actions.shape[-1] * instances.nodes * (self.settings.heads + 8)
         budget = self.settings.chunk_bytes or CHUNK_BYTES[instances.device.type]
         chunks = split(len(instances), actions.shape[1], tour_bytes, budget)
-        weighted, log_prob = sum_in_chunks(term, chunks, decoder.tensors)
-        return Score(log_prob, weighted)
+        weighted, per_tour = sum_in_chunks(term, chunks, decoder.tensors)
+        return Score(per_tour, weighted)
 
     def behave(self, instances: Instances, tours: Tours, *, encoding: Decoder | None = None) -> Tensor:
         """The policy at every state of one tour per instance."""
         if tours.actions.shape[1] != 1:
             raise ValueError(f"behave takes one tour per instance, not {tours.actions.shape[1]}")
         return self._hindsight(encoding or self.encode(instances), instances, tours.actions).squeeze(1)
+
+    def decide(
+        self, instances: Instances, starts_BP: Tensor, state: State, *, encoding: Decoder | None = None
+    ) -> Tensor:
+        """The policy at the given states."""
+        decoder = encoding or self.encode(instances)
+        return self._logits(decoder, instances, state, decoder.context(starts_BP)).log_softmax(-1)
 
     def _hindsight(self, decoder: Decoder, instances: Instances, actions_BPT: Tensor) -> Tensor:
         """The log-policy before actions 1 to T - 1 of finished tours: [B, P, S, N]."""

@@ -1,8 +1,9 @@
 """Tasks and streams: which instances a learner meets, and when."""
 
 from dree.tasks.laws import LAWS, SPECS, Law
-from dree.tasks.mixture import SyntheticTask, Task, capacity_for, mix, principal
+from dree.tasks.mixture import SyntheticTask, Task, capacity_for, mix, principal, task_named
 from dree.tasks.streams import (
+    FINER_PARTS,
     ORDERS,
     SCENARIOS,
     DriftStream,
@@ -15,6 +16,7 @@ from dree.tasks.streams import (
 )
 
 __all__ = [
+    "FINER_PARTS",
     "LAWS",
     "ORDERS",
     "SCENARIOS",
@@ -32,4 +34,5 @@ __all__ = [
     "mix",
     "principal",
     "resolve_order",
+    "task_named",
 ]

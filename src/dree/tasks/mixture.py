@@ -5,6 +5,7 @@ Shapes: B instances, n nodes of one law.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -113,6 +114,14 @@ def principal(law: str, problem: str, size: int | None = None, spec: str = "text
     if law not in LAWS:
         raise unknown("law", law, LAWS)
     return SyntheticTask(problem, ((law, LAWS[law].size if size is None else size),), spec)
+
+
+def task_named(name: str, problem: str, spec: str = "text") -> SyntheticTask:
+    """The task with this name, such as `U20` or `E38+C12`."""
+    groups = [re.fullmatch(r"(.*?)(\d+)", part) for part in name.split("+")]
+    if not all(groups):
+        raise DreeError(f"'{name}' names no task. Write laws with their numbers of nodes, such as U20 or E38+C12.")
+    return SyntheticTask(problem, tuple((group[1], int(group[2])) for group in groups if group), spec)
 
 
 def mix(first: SyntheticTask, second: SyntheticTask, numerator: int, denominator: int) -> SyntheticTask:

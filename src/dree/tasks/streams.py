@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dree.errors import DreeError, unknown
 from dree.tasks.mixture import SyntheticTask, Task, mix, principal, rounded
@@ -19,6 +20,7 @@ ORDERS: dict[int, tuple[str, ...]] = {
     4: ("G", "GM", "E", "U", "R", "C"),
     5: ("G", "C", "R", "U", "GM", "E"),
 }
+FINER_PARTS = 40  # the finer-grained test has a task at every 25th of 1000 epochs, both ends included
 
 
 def resolve_order(order: int | Sequence[str]) -> tuple[str, ...]:
@@ -37,6 +39,7 @@ class Stream(ABC):
 
     problem: str
     epochs: int
+    can_sample_past: ClassVar[bool] = True  # whether instances of an earlier epoch's task can still be had
 
     @abstractmethod
     def task(self, t: int) -> Task:
@@ -108,19 +111,28 @@ class SyntheticStream(Stream):
         """The principal tasks by law."""
         return {law: self.principal(law) for law in self.order}
 
+    def finer(self) -> dict[str, Task]:
+        """The tasks of the finer-grained test by name, in the order of the stream."""
+        raise DreeError("Only a stream that drifts has a finer-grained test. Test on the principal tasks instead.")
+
     def active(self, name: str) -> list[tuple[int, int]]:
-        """The epochs [first, last] in which the law gives at least one node."""
-        if name not in self.order:
+        """The epochs [first, last] in which every law of the test task gives at least one node."""
+        tests = self._laws_tested()
+        if name not in tests:
             raise unknown("task of this stream", name, dict.fromkeys(self.order))
         runs: list[tuple[int, int]] = []
         for t in range(1, self.epochs + 1):
-            if name not in dict(self.task(t).groups):
+            if not tests[name] <= dict(self.task(t).groups).keys():
                 continue
             if runs and runs[-1][1] == t - 1:
                 runs[-1] = (runs[-1][0], t)
             else:
                 runs.append((t, t))
         return runs
+
+    def _laws_tested(self) -> dict[str, set[str]]:
+        """The laws of every test task by its name."""
+        return {law: {law} for law in self.order}
 
     @abstractmethod
     def _step_count(self) -> int:
@@ -134,9 +146,25 @@ class DriftStream(SyntheticStream):
     def task(self, t: int) -> SyntheticTask:
         """The principal tasks before and after epoch t, mixed according to their nearness."""
         self._check_epoch(t)
-        before = min(t // self.interval, len(self.order) - 2)
+        return self._task_at(t, self.epochs)
+
+    def finer(self) -> dict[str, Task]:
+        """The tasks at equal distances along the drift by name, the same for every number of epochs."""
+        return {task.name: task for task in self._finer()}
+
+    def _finer(self) -> list[SyntheticTask]:
+        return [self._task_at(part, FINER_PARTS) for part in range(FINER_PARTS + 1)]
+
+    def _task_at(self, numerator: int, denominator: int) -> SyntheticTask:
+        """The task numerator/denominator of the way along the drift."""
+        steps = self._step_count()
+        before = min(numerator * steps // denominator, steps - 1)
         first, second = self.order[before : before + 2]
-        return mix(self.principal(first), self.principal(second), t - before * self.interval, self.interval)
+        beyond = numerator * steps - before * denominator
+        return mix(self.principal(first), self.principal(second), beyond, denominator)
+
+    def _laws_tested(self) -> dict[str, set[str]]:
+        return super()._laws_tested() | {task.name: set(dict(task.groups)) for task in self._finer()}
 
     def _step_count(self) -> int:
         return len(self.order) - 1

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from typing import Any
 
 from dree.errors import DreeError, unknown
 from dree.lifelong.methods.base import Lesson, Method
+from dree.lifelong.methods.dree import DREE
 from dree.lifelong.methods.fine_tuning import FineTuning
+from dree.lifelong.methods.li import Li
+from dree.lifelong.methods.llr_bc import LLRBC
+from dree.lifelong.methods.multi_task import CumulativeMultiTask, MultiTask
+from dree.settings import build
 
-METHODS: dict[str, type[Method]] = {"fine-tuning": FineTuning}
+METHODS: dict[str, type[Method]] = {
+    "fine-tuning": FineTuning,
+    "dree": DREE,
+    "llr-bc": LLRBC,
+    "li": Li,
+    "mt-ref": MultiTask,
+    "mt-cumulative": CumulativeMultiTask,
+}
+
+
+def make_method(name: str, options: Mapping[str, Any] | None = None) -> Method:
+    """A method with its options, by name; `options` holds those that are not to be the defaults."""
+    kind = method_class(name)
+    return kind(build(kind.options_class, options or {}, "options."))
 
 
 def method_class(name: str) -> type[Method]:
@@ -27,4 +47,16 @@ def method_class(name: str) -> type[Method]:
     return found
 
 
-__all__ = ["METHODS", "FineTuning", "Lesson", "Method", "method_class"]
+__all__ = [
+    "DREE",
+    "LLRBC",
+    "METHODS",
+    "CumulativeMultiTask",
+    "FineTuning",
+    "Lesson",
+    "Li",
+    "Method",
+    "MultiTask",
+    "make_method",
+    "method_class",
+]

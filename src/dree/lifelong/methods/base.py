@@ -28,12 +28,30 @@ class Lesson:
     instances: Instances  # the batch with its symmetric copies, copy-major
     tours: Tours  # the solver's sampled answers to them
     encoding: Any  # the solver's encoding of the instances, with gradient
+    copies: int = 1  # of each instance
+
+    def best(self) -> tuple[Tensor, Tours]:
+        """The copy on which each instance was solved best, as a row of `instances`, and that tour (P = 1)."""
+        best = self.tours.best()
+        costs = best.costs.view(self.copies, -1)
+        rows = costs.argmin(0) * costs.shape[1] + torch.arange(costs.shape[1], device=costs.device)
+        return rows, Tours(best.actions[rows], best.costs[rows])
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """A method without options."""
 
 
 class Method:
     """The base of every method. All hooks do nothing; a method overrides what it needs."""
 
     batches_per_epoch: int = 164  # new batches an epoch; a method that solves more for itself takes fewer
+    options_class: type = NoOptions  # a frozen dataclass: what can be set, with its defaults
+
+    def __init__(self, options: Any = None) -> None:
+        """A method that has learned nothing yet."""
+        self.options = self.options_class() if options is None else options
 
     def begin(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """An epoch begins."""
@@ -52,9 +70,13 @@ class Method:
     def end(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """An epoch is over."""
 
+    def report(self) -> dict[str, float]:
+        """Numbers worth a line in the run's log after every epoch, such as the size of a buffer."""
+        return {}
+
     def state_dict(self) -> dict[str, Any]:
         """Everything that must survive an interruption, as tensors and plain values."""
         return {}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over the state of an earlier `state_dict`."""
+    def load_state_dict(self, state: Mapping[str, Any], learner: Learner) -> None:
+        """Take over the state of an earlier `state_dict`, whose tensors are on the CPU now."""

@@ -1,0 +1,125 @@
+"""DREE: dual replay with experience enhancement, the paper's method.
+
+Beside every new batch, a remembered batch e is drawn. Behaviour replay (BR) pulls the policy towards e's; now and
+then instance replay (PIR) solves e's instances again and learns from that; and where it found better tours,
+experience enhancement (EE) puts them, and how they were found, in place of the old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from dree.errors import unknown
+from dree.lifelong.experience import Experience, ExperienceBuffer
+from dree.lifelong.methods.base import Lesson, Method
+from dree.lifelong.replay import PAPER_ALPHA, Interval, behaviour_loss, check_coefficient, divergence
+
+if TYPE_CHECKING:
+    from dree.lifelong.learner import Learner
+    from dree.tasks import Stream
+
+PARTS = ("pir", "br", "ee")
+ABLATION_INTERVAL = 3.56  # the paper's, so that all ablations replay equally often
+
+
+@dataclass(frozen=True)
+class DREEOptions:
+    """The paper's hyper-parameters, with its values."""
+
+    alpha: float | None = None  # weight of behaviour replay; None: 100 for CVRP, 10 for TSP
+    beta: float = 1.0  # weight of instance replay
+    buffer: int = 256  # remembered batches
+    buffer_bytes: int | None = None  # at most so much memory for them
+    lower: float = 1.0  # LB and UB: new batches from one instance replay to the next
+    upper: float = 4.0
+    divergence: str = "softened"  # or literal
+    without: str | None = None  # an ablation: pir, br or ee is left out
+
+    def __post_init__(self) -> None:
+        """Refuse what is no DREE."""
+        for name in ("alpha", "beta"):
+            check_coefficient(name, getattr(self, name))
+        divergence(self.divergence)
+        Interval(self.lower, self.upper)
+        ExperienceBuffer(self.buffer, self.buffer_bytes)
+        if self.without is not None and self.without not in PARTS:
+            raise unknown("part of DREE", self.without, PARTS)
+
+
+class DREE(Method):
+    """Rehearse what was learned, and refine what is rehearsed."""
+
+    batches_per_epoch = 128  # and about 36 replayed ones
+    options_class = DREEOptions
+    options: DREEOptions
+
+    def __init__(self, options: DREEOptions | None = None) -> None:
+        """An empty buffer."""
+        super().__init__(options)
+        self.buffer = ExperienceBuffer(self.options.buffer, self.options.buffer_bytes)
+        self.interval = Interval(self.options.lower, self.options.upper)
+        if self.options.without is not None:
+            self.interval = Interval(ABLATION_INTERVAL, ABLATION_INTERVAL)
+        self._improved: list[float] = []  # of each instance replay of this epoch
+        self._to_keep: list[tuple[int, Experience]] = []  # once the optimiser has made its step
+
+    def begin(self, learner: Learner, stream: Stream, epoch: int) -> None:
+        """Count this epoch's replays anew."""
+        self._improved = []
+
+    def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
+        """Behaviour replay, and instance replay where it is due, of one remembered batch."""
+        # What is kept of a batch is the policy that solved it, so it is taken before the optimiser's step.
+        new_slot = self.buffer.offer(learner.chance("reservoir"))
+        self._to_keep = [] if new_slot is None else [(new_slot, Experience.of(learner.solver, lesson))]
+        if not len(self.buffer):
+            return None
+        (slot,) = self.buffer.sample(1, learner.chance("experience"))
+        old = self.buffer.items[slot]
+        losses = []
+        if self.options.without != "br":
+            losses.append(self.alpha(learner) * self.behaviour_replay(learner, old))
+        if self.interval.is_due(learner.batches + 1):
+            again = learner.attempt(old.instances, "replay")
+            if self.options.without != "pir":
+                losses.append(self.options.beta * learner.loss(again))
+            found = Experience.of(learner.solver, again)
+            self._improved.append(float((found.costs < old.costs).float().mean()))
+            self.interval.schedule(self._improved[-1])
+            if self.options.without != "ee" and slot != new_slot:
+                self._to_keep.append((slot, old.enhanced(found)))
+        return sum(losses[1:], losses[0]) if losses else None
+
+    def behaviour_replay(self, learner: Learner, old: Experience) -> Tensor:
+        """How far the policy has gone from a remembered one."""
+        current = learner.solver.behave(old.instances, old.tours, encoding=learner.encode(old.instances))
+        return behaviour_loss(current, old.behaviour, self.options.divergence)
+
+    def remember(self, learner: Learner, lesson: Lesson) -> None:
+        """Keep the new experience if the reservoir takes it, and the enhanced one."""
+        for slot, experience in self._to_keep:
+            self.buffer.keep(slot, experience, learner.chance("shrink"))
+        self._to_keep = []
+
+    def alpha(self, learner: Learner) -> float:
+        """The weight of behaviour replay for the learner's problem."""
+        return PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
+
+    def report(self) -> dict[str, float]:
+        """The buffer, and how instance replay went in this epoch."""
+        replays = len(self._improved)
+        improved = {"improved": sum(self._improved) / replays} if replays else {}
+        return {"buffered": len(self.buffer), "buffer_bytes": self.buffer.bytes, "replays": replays, **improved}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The buffer, and when the next instance replay is due."""
+        return {"buffer": self.buffer.state_dict(), "due": self.interval.due}
+
+    def load_state_dict(self, state: Mapping[str, Any], learner: Learner) -> None:
+        """Go on with an earlier buffer."""
+        self.buffer.load_state_dict(state["buffer"], learner.device)
+        self.interval.due = state["due"]

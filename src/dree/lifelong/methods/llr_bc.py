@@ -1,0 +1,168 @@
+"""LLR-BC: behaviour consolidation of single steps, by Pei et al., as their code has it.
+
+An experience is one construction step of a whole batch: all instances, all starts, and the policy there. Two buffers:
+one takes new experiences in the last epoch of a task; the other, a copy of it from the last change of task, is
+replayed. So the task that is being learned is never replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from dree.errors import DreeError
+from dree.lifelong.methods.base import Lesson, Method
+from dree.lifelong.replay import PAPER_ALPHA, check_coefficient, divergence, uncertainty
+from dree.lifelong.reservoir import Reservoir
+from dree.problems import Instances, State
+
+if TYPE_CHECKING:
+    from dree.lifelong.learner import Learner
+    from dree.tasks import Stream
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of all tours of a batch of B instances."""
+
+    instances: Instances
+    starts: Tensor  # [B, P]
+    state: State  # [B, P]
+    policy: Tensor  # [B, P, N] log-probabilities
+
+    @property
+    def bytes(self) -> int:
+        """The memory it takes."""
+        states = [tensor for tensor in vars(self.state).values() if tensor is not None]
+        tensors = [*self.instances.tensors(), self.starts, self.policy, *states]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As tensors by name."""
+        groups = {"instances": dict(vars(self.instances)), "state": dict(vars(self.state))}
+        return {**groups, "starts": self.starts, "policy": self.policy}
+
+    @staticmethod
+    def from_state(state: Mapping[str, Any], device: torch.device) -> Step:
+        """What `state_dict` gave, on a device."""
+        instances, where = Instances(**state["instances"]).to(device), State(**state["state"])
+        moved = where.map(lambda tensor: tensor.to(device))
+        return Step(instances, state["starts"].to(device), moved, state["policy"].to(device))
+
+
+@dataclass(frozen=True)
+class LLRBCOptions:
+    """The hyper-parameters of its authors."""
+
+    alpha: float | None = None  # weight of consolidation; None: 100 for CVRP, 10 for TSP
+    buffer: int = 1000  # remembered steps
+    sample: int = 16  # steps replayed beside each batch
+    buffer_every: int = 1  # epochs from one that is remembered to the next
+    divergence: str = "softened"  # or literal
+
+    def __post_init__(self) -> None:
+        """Refuse what is no LLR-BC."""
+        check_coefficient("alpha", self.alpha)
+        divergence(self.divergence)
+        Reservoir[Step](self.buffer)
+        for name in ("sample", "buffer_every"):
+            if getattr(self, name) < 1:
+                raise DreeError(f"{name} must be at least 1, not {getattr(self, name)}.")
+
+
+class LLRBC(Method):
+    """Keep to remembered decisions, most of all where they were unsure."""
+
+    options_class = LLRBCOptions
+    options: LLRBCOptions
+
+    def __init__(self, options: LLRBCOptions | None = None) -> None:
+        """Two empty buffers."""
+        super().__init__(options)
+        self.collected: Reservoir[Step] = Reservoir(self.options.buffer)
+        self.replayed: list[Step] = []
+        self._collecting = False
+
+    def begin(self, learner: Learner, stream: Stream, epoch: int) -> None:
+        """Collect in the last epoch of a task, which in a drift is every epoch."""
+        self._collecting = stream.ends(epoch) and epoch % self.options.buffer_every == 0
+
+    def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
+        """Consolidate some remembered steps; and remember some of the lesson's, before the optimiser's step."""
+        if self._collecting:
+            self._collect(learner, lesson)
+        if not self.replayed:
+            return None
+        chosen = torch.randperm(len(self.replayed), generator=learner.chance("experience"))[: self.options.sample]
+        steps = sorted((self.replayed[row] for row in chosen.tolist()), key=_nodes)
+        groups = [list(group) for _, group in groupby(steps, key=_nodes)]
+        alpha = PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
+        total = torch.stack([self._distance(learner, group) for group in groups]).sum()
+        return alpha * total / len(steps)
+
+    def _distance(self, learner: Learner, steps: list[Step]) -> Tensor:
+        """How far the policy is from steps of one size: the sum of each one's weighted mean over its states."""
+        instances = Instances.cat([step.instances for step in steps])
+        state = State.cat([step.state for step in steps])
+        starts, remembered = (torch.cat([getattr(step, name) for step in steps]) for name in ("starts", "policy"))
+        current = learner.solver.decide(instances, starts, state, encoding=learner.encode(instances))
+        distance = divergence(self.options.divergence)(current, remembered).view(len(steps), -1)
+        weights = uncertainty(remembered).view(len(steps), -1)
+        return (distance * weights / weights.sum(1, keepdim=True)).sum()
+
+    @torch.no_grad()
+    def _collect(self, learner: Learner, lesson: Lesson) -> None:
+        """Offer every step of the batch, without its symmetric copies, in which there was something to decide."""
+        rows = slice(len(lesson.instances) // lesson.copies)
+        instances, actions, encoding = lesson.instances[rows], lesson.tours.actions[rows], lesson.encoding[rows]
+        decisions = actions.shape[-1] - 1 - (instances.problem == "tsp")  # a TSP's last step has no choice
+        states = learner.solver.rules.hindsight(instances, actions)
+        chance = learner.chance("reservoir")
+        for step in range(decisions):
+            slot = self.collected.offer(chance)
+            if slot is not None:
+                state = states.map(partial(_at, step))
+                policy = learner.solver.decide(instances, actions[..., 0], state, encoding=encoding)
+                self.collected.put(slot, Step(instances, actions[..., 0].clone(), state, policy))
+
+    def end(self, learner: Learner, stream: Stream, epoch: int) -> None:
+        """The task changes: what was collected so far is what is replayed from now on."""
+        if self._collecting:
+            self.replayed = list(self.collected.items)
+
+    def report(self) -> dict[str, float]:
+        """The two buffers."""
+        steps = {id(step): step for step in [*self.collected.items, *self.replayed]}.values()
+        return {"buffered": len(self.replayed), "buffer_bytes": sum(step.bytes for step in steps)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Both buffers; what is in both is written once."""
+        steps = {id(step): step for step in [*self.collected.items, *self.replayed]}
+        place = {key: number for number, key in enumerate(steps)}
+        return {
+            "seen": self.collected.seen,
+            "steps": [step.state_dict() for step in steps.values()],
+            "collected": [place[id(step)] for step in self.collected.items],
+            "replayed": [place[id(step)] for step in self.replayed],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], learner: Learner) -> None:
+        """Both buffers again."""
+        steps = [Step.from_state(each, learner.device) for each in state["steps"]]
+        self.collected.seen = state["seen"]
+        self.collected.items = [steps[place] for place in state["collected"]]
+        self.replayed = [steps[place] for place in state["replayed"]]
+
+
+def _at(step: int, of_all: Tensor) -> Tensor:
+    return of_all[:, :, step].clone()
+
+
+def _nodes(step: Step) -> int:
+    return step.instances.nodes
