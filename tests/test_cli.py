@@ -182,7 +182,10 @@ def test_a_bad_file_gets_a_clear_message(place, name):
         (["run", "--set", "epcohs=3"], "Did you mean 'epochs'"),
         (["run", "--config", "absent.json"], "There is no settings file"),
         (["run", "--resume", "nowhere"], "is not a run"),
-        (["run", "--preset", "demo", "--set", "sizes.U=11"], "There is no test set cvrp-U11-text"),
+        (
+            ["run", "--preset", "demo", "--set", "sizes.U=11"],
+            "first cvrp-U11-text. Build them with: dree data build --problem cvrp --task U11",
+        ),
         (["report", "nowhere"], "is not a run"),
         (["plot", "tasks", "--problem", "vrp"], "Did you mean 'cvrp'"),
     ],

@@ -22,7 +22,8 @@ LAYERS = [
     {"evaluation"},
     {"experiments"},
     {"report"},
-    {"cli_data"},
+    {"terminal"},
+    {"cli_data", "cli_evaluate", "cli_runs"},
     {"cli"},
     {"__main__"},
 ]

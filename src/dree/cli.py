@@ -13,12 +13,14 @@ from rich.console import Console
 from rich.text import Text
 
 from dree.cli_data import data
+from dree.cli_evaluate import evaluate
+from dree.cli_runs import curves, metrics
 from dree.errors import DreeError
+from dree.terminal import console, say
 
 if TYPE_CHECKING:
     from dree.experiments import Run
 
-console = Console()
 app = typer.Typer(
     help="Lifelong learning for neural vehicle-routing solvers whose tasks drift.",
     no_args_is_help=True,
@@ -29,6 +31,9 @@ app = typer.Typer(
 plots = typer.Typer(help="Draw pictures.", no_args_is_help=True)
 app.add_typer(plots, name="plot")
 app.add_typer(data, name="data")
+app.command()(evaluate)
+app.command()(metrics)
+plots.command()(curves)
 
 DEMO_FOLDER = Path("runs/demo")
 PERIODIC_EPOCHS = 1200  # the paper's: six tasks of 200 epochs
@@ -175,11 +180,6 @@ def main() -> None:
         _fail(str(error))
     except OSError as error:
         _fail(f"{error.strerror or error}: {error.filename or 'the file system'}. Nothing finished was lost.")
-
-
-def say(message: str) -> None:
-    """Print a message as it is: nothing in it is markup."""
-    console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import fcntl
+import io
+import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dree.errors import DreeError
 
@@ -32,3 +39,37 @@ def write_bytes(path: Path, content: bytes) -> Path:
 def write_text(path: Path, text: str) -> Path:
     """Write a whole text file in one step."""
     return write_bytes(path, text.encode())
+
+
+@contextmanager
+def only_one_in(folder: Path) -> Iterator[None]:
+    """Work that one process at a time does in a folder; others wait. The system lets them in if this one dies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def cache_folder() -> Path:
+    """Where dree keeps what it can make again: `$DREE_CACHE`, or the user's cache folder."""
+    if "DREE_CACHE" in os.environ:
+        return Path(os.environ["DREE_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dree"
+
+
+def write_json(path: Path, content: Any) -> Path:
+    """Write plain values as a JSON file in one step."""
+    return write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write rows as a CSV file in one step, with a header of all their columns; what a row lacks stays empty."""
+    text = io.StringIO()
+    columns = dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return write_text(path, text.getvalue())

@@ -2,7 +2,6 @@
 
 import importlib.util
 import itertools
-import json
 import math
 import subprocess
 import sys
@@ -10,19 +9,17 @@ import sys
 import pytest
 import torch
 
-from dree.data import load_test
-from dree.data.testsets import INDEX, SetKey
 from dree.errors import DreeError
-from dree.evaluation import hgs
-from dree.evaluation.reference import build_test, generator_seed, reference_costs
+from dree.evaluation.classical import HGS, Problem, SolverError, worker
+from dree.evaluation.classical.hgs import in_its_units
+from dree.evaluation.reference import reference_costs
 from dree.problems import Instances
 from dree.problems.check import check_cvrp, check_tsp
 from dree.tasks import principal
 
 pytest.importorskip("hygese")
 
-SEED_OF_CVRP_U20 = 6311869460029693795
-QUICK = {"iterations": 200}
+QUICK = HGS(iterations=200)
 
 
 def cvrp(coords, demands, capacity):
@@ -57,7 +54,7 @@ def cheapest_routes(points, demands, capacity):
 @pytest.mark.parametrize("law", ["U", "G", "GM"])
 def test_tsp_references_equal_brute_force(law):
     instances = principal(law, "tsp", 7).sample(3, torch.Generator().manual_seed(1))
-    for points, (tour, cost) in zip(instances.coords.tolist(), reference_costs(instances, **QUICK), strict=True):
+    for points, (tour, cost) in zip(instances.coords.tolist(), reference_costs(instances, QUICK), strict=True):
         assert cost == pytest.approx(shortest_tour(points), rel=1e-9)
         assert check_tsp(points, tour) == cost
 
@@ -66,7 +63,7 @@ def test_tsp_references_equal_brute_force(law):
 def test_cvrp_references_equal_brute_force(law, capacity):
     drawn = principal(law, "cvrp", 6).sample(3, torch.Generator().manual_seed(2))
     instances = Instances(drawn.coords, drawn.demands, torch.full_like(drawn.capacity, capacity))
-    found = reference_costs(instances, **QUICK)
+    found = reference_costs(instances, QUICK)
     for row, (actions, cost) in enumerate(found):
         points, demands = instances.coords[row].tolist(), instances.demands[row].tolist()
         assert cost == pytest.approx(cheapest_routes(points, demands, capacity), rel=1e-9)
@@ -78,8 +75,8 @@ def test_cvrp_references_equal_brute_force(law, capacity):
 def test_references_do_not_depend_on_the_number_of_workers_and_are_in_order():
     instances = principal("U", "cvrp", 12).sample(5, torch.Generator().manual_seed(3))
     heard = []
-    alone = reference_costs(instances, **QUICK, progress=lambda *now: heard.append(now))
-    assert reference_costs(instances, **QUICK, workers=2) == alone
+    alone = reference_costs(instances, QUICK, progress=lambda *now: heard.append(now))
+    assert reference_costs(instances, QUICK, workers=2) == alone
     assert heard == [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]
     assert len({cost for _, cost in alone}) == 5
 
@@ -89,12 +86,12 @@ def test_references_do_not_depend_on_the_number_of_workers_and_are_in_order():
 def test_any_scale_and_place_of_the_coordinates_is_the_same_problem(scale, shift):
     drawn = principal("U", "cvrp", 6).sample(1, torch.Generator().manual_seed(4))
     moved = Instances((drawn.coords.double() + shift) * scale, drawn.demands, drawn.capacity)
-    (_, cost), (_, plain) = reference_costs(moved, **QUICK)[0], reference_costs(drawn, **QUICK)[0]
+    (_, cost), (_, plain) = reference_costs(moved, QUICK)[0], reference_costs(drawn, QUICK)[0]
     assert cost / scale == pytest.approx(plain, rel=1e-6)
 
 
 def test_one_customer_and_two_or_three_nodes_need_no_solver(monkeypatch):
-    monkeypatch.setattr(hgs, "WORKER", "/nowhere")
+    monkeypatch.setattr(worker, "WORKER", ("/nowhere",))
     assert reference_costs(cvrp([[0.0, 0.0], [3.0, 4.0]], [0, 2], 5)) == [([1, 0], 10.0)]
     assert reference_costs(Instances(torch.tensor([[[0.0, 0.0], [3.0, 4.0]]]))) == [([0, 1], 10.0)]
     triangle = Instances(torch.tensor([[[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]]]))
@@ -110,34 +107,34 @@ def test_points_that_are_all_equal_cost_nothing():
 @pytest.mark.parametrize("capacity", [1, 7])
 def test_customers_without_demand_share_one_route(capacity):
     points = torch.rand(6, 2, generator=torch.Generator().manual_seed(5)).tolist()
-    actions, cost = reference_costs(cvrp(points, [0] * 6, capacity), **QUICK)[0]
+    actions, cost = reference_costs(cvrp(points, [0] * 6, capacity), QUICK)[0]
     assert cost == pytest.approx(shortest_tour(points), rel=1e-9)
     assert actions.count(0) == 1
 
 
 def test_demands_over_half_the_capacity_get_a_vehicle_each():
     points = torch.rand(13, 2, generator=torch.Generator().manual_seed(6)).tolist()
-    _, cost = reference_costs(cvrp(points, [0] + [51] * 12, 100), iterations=2000)[0]
+    _, cost = reference_costs(cvrp(points, [0] + [51] * 12, 100), HGS(2000))[0]
     assert cost == pytest.approx(sum(2 * math.dist(points[0], point) for point in points[1:]), rel=1e-9)
 
 
 def test_demands_beyond_the_range_of_the_solver_are_scaled_exactly():
     points = torch.rand(5, 2, generator=torch.Generator().manual_seed(7)).tolist()
-    small = reference_costs(cvrp(points, [0, 3, 4, 5, 6], 10), **QUICK)[0]
-    large = reference_costs(cvrp(points, [0, *(n << 20 for n in (3, 4, 5, 6))], 10 << 20), **QUICK)[0]
+    small = reference_costs(cvrp(points, [0, 3, 4, 5, 6], 10), QUICK)[0]
+    large = reference_costs(cvrp(points, [0, *(n << 20 for n in (3, 4, 5, 6))], 10 << 20), QUICK)[0]
     assert large.cost == small.cost
     demands = torch.tensor([0, 1, 2, 3, 300_001]).numpy()
-    request = hgs._request(hgs.Problem(torch.tensor(points).double().numpy(), demands, 300_001), 1, 1)
-    assert request["demands"] == [0, 0.25, 0.5, 0.75, 75_000.25]
-    assert request["capacity"] == 75_000.25
+    data = in_its_units(Problem(torch.tensor(points).double().numpy(), demands, 300_001))
+    assert data["demands"].tolist() == [0, 0.25, 0.5, 0.75, 75_000.25]
+    assert data["vehicle_capacity"] == 75_000.25
 
 
 def test_bad_values_are_refused_before_the_solver_sees_them(monkeypatch):
-    monkeypatch.setattr(hgs, "WORKER", "/nowhere")
+    monkeypatch.setattr(worker, "WORKER", ("/nowhere",))
     with pytest.raises(DreeError, match="Instance 0, node 2: demand 6"):
         reference_costs(cvrp([[0.0, 0.0], [0.5, 0.0], [1.0, 1.0]], [0, 1, 6], 5))
     with pytest.raises(DreeError, match="iterations must be at least 1"):
-        reference_costs(Instances(torch.rand(1, 5, 2)), iterations=0)
+        HGS(iterations=0)
     with pytest.raises(DreeError, match="workers must be at least 1"):
         reference_costs(Instances(torch.rand(1, 5, 2)), workers=0)
 
@@ -158,7 +155,7 @@ for line in sys.stdin:
 def test_a_crash_of_the_solver_is_an_error_that_names_the_instance(tmp_path, monkeypatch, workers):
     script = tmp_path / "crashing.py"
     script.write_text(CRASHING)
-    monkeypatch.setattr(hgs, "WORKER", script)
+    monkeypatch.setattr(worker, "WORKER", (script,))
     coords = torch.tensor([POINTS] * 4)
     coords[2, -1] = 0
     with pytest.raises(DreeError, match=r"Instance 2: .*status -11\. about to crash"):
@@ -170,30 +167,30 @@ def test_a_crash_of_the_solver_is_an_error_that_names_the_instance(tmp_path, mon
 def test_a_worker_goes_on_after_a_crash(tmp_path, monkeypatch):
     script = tmp_path / "crashing.py"
     script.write_text(CRASHING)
-    monkeypatch.setattr(hgs, "WORKER", script)
+    monkeypatch.setattr(worker, "WORKER", (script,))
     points = torch.tensor(POINTS).double().numpy()
-    sound = hgs.Problem(points.copy(), None, 0)
+    sound = Problem(points.copy(), None, 0)
     points[-1] = 0
-    with hgs.Worker() as worker:
-        with pytest.raises(hgs.SolverError):
-            worker.solve(hgs.Problem(points, None, 0), 1, 1)
-        assert worker.solve(sound, 1, 1) == [[1, 2, 3, 4]]
+    with worker.Worker(QUICK) as one:
+        with pytest.raises(SolverError):
+            one.solve(Problem(points, None, 0))
+        assert one.solve(sound) == [[1, 2, 3, 4]]
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ({"routes": []}, "Instance 0: .*no feasible tour within 200 iterations. Allow it more"),
-        ({"routes": [[1, 2, 2, 4]]}, r"missing \[3\], more than once \[2\]"),
+        ({"routes": []}, "Instance 0: .*no feasible tour. Allow it more iterations"),
+        ({"routes": [[1, 2, 2, 4]]}, r"Instance 0, tour from the solver: .*missing \[3\], more than once \[2\]"),
         ({"error": "TypeError: null"}, "Instance 0: the reference solver failed: TypeError: null"),
     ],
 )
 def test_an_answer_that_is_no_tour_is_refused(tmp_path, monkeypatch, answer, message):
     script = tmp_path / "wrong.py"
     script.write_text(f"import json, sys\nfor _ in sys.stdin: print(json.dumps({answer!r}), flush=True)")
-    monkeypatch.setattr(hgs, "WORKER", script)
+    monkeypatch.setattr(worker, "WORKER", (script,))
     with pytest.raises(DreeError, match=message):
-        reference_costs(Instances(torch.rand(1, 5, 2)), **QUICK)
+        reference_costs(Instances(torch.rand(1, 5, 2)), QUICK)
 
 
 def test_without_the_solver_the_error_says_what_to_install(monkeypatch):
@@ -204,79 +201,15 @@ def test_without_the_solver_the_error_says_what_to_install(monkeypatch):
 
 def test_the_solver_is_never_imported_into_this_process():
     code = (
-        "import sys, torch; from dree.evaluation.reference import reference_costs; "
+        "import sys, torch; from dree.evaluation.reference import HGS, reference_costs; "
         "from dree.problems import Instances; "
-        "print(len(reference_costs(Instances(torch.rand(1, 5, 2)), iterations=9)), 'hygese' in sys.modules)"
+        "print(len(reference_costs(Instances(torch.rand(1, 5, 2)), HGS(9))), 'hygese' in sys.modules)"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == ["1", "False"]
 
 
-def build(folder, **changes):
-    settings = {"count": 3, "iterations": 100, "folder": folder, **changes}
-    return build_test("cvrp", "R", 6, **settings)
-
-
-def test_a_built_set_holds_the_documented_instances_and_their_references(tmp_path):
-    path = build(tmp_path)
-    test = load_test("cvrp", "R", 6, folder=tmp_path)
-    seed = generator_seed(1, SetKey("cvrp", "R", 6))
-    instances = principal("R", "cvrp", 6).sample(3, torch.Generator().manual_seed(seed))
-    assert path == tmp_path / "cvrp-R6-text.npz"
-    assert torch.equal(test.instances.coords, instances.coords)
-    assert torch.equal(test.instances.demands, instances.demands)
-    assert test.references.tolist() == [cost for _, cost in reference_costs(instances, iterations=100)]
-    entry = json.loads((tmp_path / INDEX).read_text())["cvrp-R6-text.npz"]
-    assert entry["instances"] == 3
-    assert entry["seed"] == 1
-    assert entry["solver"] | {"version": ""} == {"name": "hygese", "version": "", "iterations": 100, "seed": 1}
-
-
-def test_the_seed_of_a_set_is_the_documented_function():
-    # int(sha256(b"1/cvrp-U20-text")[:8]) without its top bit, computed once with sha256sum.
-    assert generator_seed(1, SetKey("cvrp", "U", 20)) == SEED_OF_CVRP_U20
-    others = {
-        generator_seed(2, SetKey("cvrp", "U", 20)),
-        generator_seed(1, SetKey("tsp", "U", 20)),
-        generator_seed(1, SetKey("cvrp", "R", 20)),
-        generator_seed(1, SetKey("cvrp", "U", 10)),
-        generator_seed(1, SetKey("cvrp", "U", 20, "official")),
-    }
-    assert len(others - {SEED_OF_CVRP_U20}) == 5
-
-
-def test_a_set_that_is_there_is_kept_unless_forced(tmp_path):
-    path = build(tmp_path)
-    made = path.stat().st_mtime_ns
-    calls = []
-    build(tmp_path, progress=lambda *now: calls.append(now))
-    assert calls == []
-    assert path.stat().st_mtime_ns == made
-    build(tmp_path, force=True, progress=lambda *now: calls.append(now))
-    assert calls == [(1, 3), (2, 3), (3, 3)]
-
-
-def test_a_damaged_set_is_built_anew(tmp_path):
-    path = build(tmp_path)
-    content = path.read_bytes()
-    path.write_bytes(content[:-1])
-    assert build(tmp_path).read_bytes() == content
-
-
-@pytest.mark.parametrize(
-    ("changes", "name"), [({"count": 2}, "instances"), ({"seed": 2}, "seed"), ({"iterations": 99}, "solver")]
-)
-def test_a_set_made_otherwise_is_neither_kept_nor_replaced_silently(tmp_path, changes, name):
-    content = build(tmp_path).read_bytes()
-    with pytest.raises(DreeError, match=f"already there, made with {name} .*force the build"):
-        build(tmp_path, **changes)
-    assert build(tmp_path).read_bytes() == content
-    assert build(tmp_path, **changes, force=True).read_bytes() != content or name == "solver"
-
-
-def test_what_cannot_be_a_test_set_is_refused(tmp_path):
-    with pytest.raises(DreeError, match="at least 1 instance"):
-        build(tmp_path, count=0)
-    with pytest.raises(DreeError, match="Unknown law 'X'"):
-        build_test("cvrp", "X", 6, folder=tmp_path)
-    assert list(tmp_path.iterdir()) == []
+def test_a_worker_starts_without_torch():
+    code = "import sys, dree.evaluation.classical.worker_main; print('torch' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == ["False"]

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from dree.data import load_test
+from dree.data import SetKey, TestSet, find_set, load_test, user_folder, write_test
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
-from dree.experiments import DEMO, Run, RunFolder, load_solver
+from dree.experiments import DEMO, Run, RunFolder, RunSettings, load_solver
 from dree.experiments.folder import FORMAT
+from dree.experiments.run import load_tests
 from dree.settings import override
 
 TINY = override(
@@ -175,8 +176,63 @@ def test_a_run_is_not_resumed_on_other_test_sets(finished):
 
 
 def test_more_test_instances_than_there_are_is_an_error(tmp_path):
-    with pytest.raises(DreeError, match="dree data build --count 1000 --force"):
-        Run.start(tmp_path / "run", override(TINY, {"test_instances": 1000}))
+    with pytest.raises(DreeError, match=r"test_instances is 1001, but cvrp-E20-text has \d+\. Ask for fewer\.$"):
+        Run.start(tmp_path / "run", override(TINY, {"test_instances": 1001}))
+    assert not (tmp_path / "run").exists()
+
+
+def build_finer(settings, count=2):
+    """Test sets of the run's finer test, with costs that are no tours' but will do."""
+    for task in settings.test_tasks().values():
+        key = SetKey(task.problem, task.name)
+        if find_set(key) is None:
+            instances = task.sample(count, torch.Generator().manual_seed(1))
+            references = torch.full((count,), 2.0, dtype=torch.float64)
+            write_test(key, TestSet(key.name, key.task, instances, references), {}, user_folder())
+
+
+def test_a_finer_run_has_a_column_for_each_task_and_goes_on_after_an_interruption(tmp_path):
+    settings = override(TINY, {"tests": "finer", "test_instances": 2, "test_every": 5})
+    build_finer(settings)
+    run = Run.start(tmp_path / "run", settings)
+    run.finish()
+    epochs, matrix, tasks = run.folder.gaps()
+    assert tasks == list(settings.stream().finer())
+    assert (epochs, matrix.shape) == ([0, 5], (2, 41))
+    assert (tasks[0], tasks[8], tasks[-1]) == ("E20", "C30", "GM30")
+    assert len(run.folder.manifest()["data"]) == 41
+    before = (run.folder.path / "gaps.csv").read_bytes()
+    Run.resume(run.folder.path).finish()
+    assert (run.folder.path / "gaps.csv").read_bytes() == before
+
+
+def test_a_finer_test_of_the_principal_tasks_is_the_usual_one(tmp_path):
+    settings = override(TINY, {"tests": "finer", "test_instances": 2})
+    build_finer(settings)
+    finer, usual = load_tests(settings), load_tests(override(settings, {"tests": "principal"}))
+    names = list(finer)[::8]
+    assert [finer[name].references.tolist() for name in names] == [test.references.tolist() for test in usual.values()]
+
+
+def test_more_instances_than_a_set_of_ones_own_has_names_the_command_for_more(tmp_path):
+    settings = override(TINY, {"tests": "finer", "test_instances": 3})
+    build_finer(settings)
+    with pytest.raises(DreeError, match=r"dree data build --problem cvrp --task E18\+C3 --count 3 --force$"):
+        load_tests(settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "command"),
+    [
+        ({"tests": "finer", "order": 2}, r"dree data build --finer --order 2 --problem cvrp$"),
+        ({"tests": "finer", "problem": "tsp", "spec": "official"}, "--finer --order 1 --problem tsp --spec official$"),
+        ({"sizes": {"U": 11, "R": 12}}, r"2 of the 6 .*first cvrp-U11-text\. .*--problem cvrp --task U11 --task R12$"),
+        ({"tests": "finer", "order": ["U", "R"]}, r"19 of the 21 .*--problem cvrp --task U19\+R1 --task"),
+    ],
+)
+def test_missing_test_sets_are_an_error_with_the_command_that_builds_them(tmp_path, changes, command):
+    with pytest.raises(DreeError, match=command):
+        Run.start(tmp_path / "run", override(RunSettings(), changes))
     assert not (tmp_path / "run").exists()
 
 

@@ -46,6 +46,8 @@ def test_settings_survive_a_round_trip_through_plain_values(name):
         ({"sizes": {"U": "10"}}, "'sizes' must be"),
         ({"order": ["U", ["E"]]}, "'order' must be"),
         ({"method": ".."}, "cannot be imported"),
+        ({"tests": "fine"}, "Did you mean 'finer'"),
+        ({"tests": "finer", "scenario": "periodic"}, "Only a stream that drifts"),
         ({"batches": 0}, "'batches' must be at least 1"),
         ({"sizes": {"U": 0}}, "at least 1 customers"),
         ({"learner.learning_rate": "fast"}, "must be float"),
@@ -54,6 +56,13 @@ def test_settings_survive_a_round_trip_through_plain_values(name):
 def test_wrong_settings_are_refused_with_a_hint(changes, message):
     with pytest.raises(DreeError, match=message):
         override(RunSettings(), changes)
+
+
+def test_settings_from_before_there_was_a_choice_of_tests_mean_the_principal_ones():
+    values = asdict(DEMO)
+    del values["tests"]
+    assert build(RunSettings, values) == DEMO
+    assert list(DEMO.test_tasks()) == ["E", "C", "G", "U", "R", "GM"]
 
 
 def test_overriding_reaches_into_groups_and_leaves_the_rest():

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problem_strategies import instances, play
 
+from dree.errors import DreeError
 from dree.problems import Instances, rules, to_unit_square
+from dree.problems.frame import over_largest
 
 
 def test_one_scale_serves_both_axes():
@@ -33,3 +35,10 @@ def test_costs_change_by_one_factor_per_instance(batch, scale, shift, seed):
 @pytest.mark.parametrize("place", [0.0, -7.5])
 def test_points_that_are_all_equal_go_to_the_corner(place):
     assert (to_unit_square(Instances(torch.full((1, 3, 2), place))).coords == 0).all()
+
+
+def test_the_official_frame_divides_by_the_largest_coordinate_and_moves_nothing():
+    batch = Instances(torch.tensor([[[10.0, 5.0], [40.0, 15.0], [20.0, -2.0]]], dtype=torch.float64))
+    torch.testing.assert_close(over_largest(batch).coords, torch.tensor([[[0.25, 0.125], [1, 0.375], [0.5, -0.05]]]))
+    with pytest.raises(DreeError, match="No coordinate is positive"):
+        over_largest(Instances(-batch.coords.abs()))

@@ -18,6 +18,13 @@ SETTINGS = [
     "--preset", "demo", "--set", "epochs=10", "--set", "batches=6", "--set", "batch_size=8",
     "--set", "test_instances=4", "--set", "test_every=1", "--set", "solver.width=16", "--set", "solver.layers=1",
 ]  # fmt: skip
+METHODS = {
+    "fine-tuning": [],
+    "dree": ["--set", "options.buffer=9"],
+    "llr-bc": ["--set", "options.buffer=30", "--set", "options.sample=3"],
+    "li": ["--set", "options.refresh_every=2"],
+    "mt-cumulative": [],
+}
 FILES = ("metrics.jsonl", "gaps.csv", "checkpoint/000000010.safetensors", "checkpoint/000000009.safetensors")
 
 
@@ -37,41 +44,46 @@ def finish(*arguments: str) -> None:
     assert process.returncode == 0, errors.decode()
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
+@pytest.fixture(scope="module", params=METHODS)
+def whole(request, tmp_path_factory):
+    """The arguments of a run, and its folder when nothing interrupted it."""
+    arguments = [*SETTINGS, "--method", request.param, *METHODS[request.param]]
     path = tmp_path_factory.mktemp("whole") / "run"
-    finish(*SETTINGS, "--out", str(path))
-    return path
+    finish(*arguments, "--out", str(path))
+    return arguments, path
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_killed_at_random_moments_it_ends_bit_identical(tmp_path, uninterrupted, seed):
-    path, moments = tmp_path / "run", random.Random(seed)
-    process = start(*SETTINGS, "--out", str(path))
-    kills, reached = 0, []
-    while kills < 4:
-        while not (path / ".lock").exists():  # the lock is taken when work begins
-            assert process.poll() is None, process.communicate()[1].decode()
-            time.sleep(0.005)
-        time.sleep(moments.uniform(0, 0.6))
+def newest(path):
+    return max([int(file.stem) for file in checkpoints(path / "checkpoint")], default=-1)
+
+
+def test_killed_at_random_moments_it_ends_bit_identical(tmp_path, whole):
+    arguments, uninterrupted = whole
+    path, moments = tmp_path / "run", random.Random(str(arguments))
+    process = start(*arguments, "--out", str(path))
+    kills, reached = 0, -1
+    while kills < 3:
+        until = reached + moments.randint(1, 3)  # epochs, so that a slow machine is given its time
+        while newest(path) < until and process.poll() is None:
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.1))
         if process.poll() is not None:
             break
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        kills += 1
-        reached += [int(file.stem) for file in checkpoints(path / "checkpoint")[:1]]
-        (path / ".lock").unlink()
+        kills, reached = kills + 1, newest(path)
         process = start("--resume", str(path))
     _, errors = process.communicate()
     assert process.returncode == 0, errors.decode()
     assert kills >= 2, "the run ended before it could be killed: make it longer"
-    assert max(reached) > 0, "it was never killed in the middle of learning"
+    assert reached > 0, "it was never killed in the middle of learning"
     for name in FILES:
         assert (path / name).read_bytes() == (uninterrupted / name).read_bytes(), name
 
 
-def test_stopped_at_every_epoch_it_ends_bit_identical(tmp_path, uninterrupted):
+def test_stopped_at_every_epoch_it_ends_bit_identical(tmp_path, whole):
     """The same without processes, so that every boundary is surely met."""
+    _, uninterrupted = whole
     settings = Run.resume(uninterrupted).settings
     run = Run.start(tmp_path / "run", settings)
     run.test()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dree.errors import DreeError
-from dree.tasks import LAWS, ORDERS, SyntheticTask, capacity_for, make_stream, mix, principal
+from dree.tasks import LAWS, ORDERS, SyntheticTask, capacity_for, make_stream, mix, principal, task_named
 
 SCALES = {"U": 20, "R": 20, "E": 50, "G": 50, "C": 100, "GM": 100}
 
@@ -132,3 +132,25 @@ def test_demands_of_a_group_depend_on_the_depot_of_the_instance():
 def test_what_cannot_be_a_task_is_refused_with_advice(make, message):
     with pytest.raises(DreeError, match=message.replace("(", r"\(")):
         make()
+
+
+@pytest.mark.parametrize("name", ["U20", "GM100", "E38+C12"])
+def test_a_task_is_found_by_its_name(problem, name):
+    task = task_named(name, problem, "official")
+    assert (task.name, task.problem, task.spec) == (name, problem, "official")
+    assert task.size == {"U20": 20, "GM100": 100, "E38+C12": 50}[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("U", "names no task"),
+        ("", "names no task"),
+        ("E38+", "names no task"),
+        ("u20", "Did you mean 'U'"),
+        ("U0", "at least"),
+    ],
+)
+def test_a_name_that_is_none_is_refused(name, message):
+    with pytest.raises(DreeError, match=message):
+        task_named(name, "tsp")

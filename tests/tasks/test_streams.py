@@ -178,3 +178,32 @@ def test_what_cannot_be_a_stream_is_refused_with_advice(make, message):
 
 def test_every_order_visits_every_law_once():
     assert all(sorted(order) == sorted(LAWS) for order in ORDERS.values())
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("epochs", [40, 200, 1000])
+def test_the_finer_test_has_a_task_at_every_fortieth_of_a_drift(order, epochs):
+    stream = make_stream("drift", "cvrp", order, epochs)
+    expected = [stream.task(t) for t in range(0, epochs + 1, epochs // 40)]
+    assert list(stream.finer().values()) == expected
+    assert list(stream.finer()) == [task.name for task in expected]
+    assert len(stream.finer()) == 41
+    assert list(stream.finer().values())[::8] == list(stream.tests().values())
+
+
+def test_the_finer_test_is_the_same_for_every_number_of_epochs_and_for_sudden_changes():
+    finer = make_stream("drift", "tsp", 1, 1000).finer()
+    assert make_stream("drift", "tsp", 1, 55).finer() == finer
+    assert make_stream("sudden", "tsp", 1, 1000).finer() == finer
+
+
+def test_a_periodic_stream_has_no_finer_test():
+    with pytest.raises(DreeError, match="Only a stream that drifts"):
+        make_stream("periodic", "tsp", 1, 60).finer()
+
+
+def test_a_mixture_is_active_while_both_its_laws_give_nodes():
+    stream = make_stream("drift", "cvrp", 1, 1000)
+    assert stream.active(stream.task(25).name) == [(2, 198)]
+    assert stream.active(stream.task(175).name) == [(2, 198)]
+    assert stream.active("E50") == stream.active("E")

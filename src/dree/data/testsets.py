@@ -1,7 +1,8 @@
 """Test sets: fixed instances of one task with the cost of a near-optimal tour of each.
 
-A test set is one file, `{problem}-{law}{size}-{spec}.npz`. `index.json` beside the files holds the hash of
-each and how it was made; a file that does not match its hash is refused.
+A test set is one file, `{problem}-{task}-{spec}.npz`. `index.json` beside the files holds the hash of each and how it
+was made; a file that does not match its hash is refused. Shipped sets lie in the package, a user's own in a folder of
+the cache.
 
 Shapes: B instances, N nodes, T actions of the longest reference tour.
 """
@@ -11,7 +12,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -22,26 +25,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dree.errors import DreeError
-from dree.files import write_bytes, write_text
+from dree.files import cache_folder, only_one_in, write_bytes, write_text
 from dree.problems import Instances
 
-FILES = Path(__file__).parent / "files"
+FILES = Path(__file__).parent / "files"  # the shipped sets; only those who make dree write here
 INDEX = "index.json"
-RESTORE = "Get it back with `dree data build`, or reinstall the package `dree`."
 
 
 class SetKey(NamedTuple):
-    """What identifies a test set; `load_test(*key)` loads it."""
+    """What identifies a test set; `load_set(key)` loads it."""
 
     problem: str
-    law: str
-    size: int
+    task: str  # the name of the task the instances are drawn from, such as `U20` or `E38+C12`
     spec: str = "text"
-
-    @property
-    def task(self) -> str:
-        """The name of the task the instances are drawn from, such as `U20`."""
-        return f"{self.law}{self.size}"
 
     @property
     def name(self) -> str:
@@ -52,6 +48,14 @@ class SetKey(NamedTuple):
     def file(self) -> str:
         """The name of its file."""
         return f"{self.name}.npz"
+
+
+class StoredSet(NamedTuple):
+    """An undamaged file of a test set: its folder, what the index there says of it, and its content."""
+
+    folder: Path
+    entry: dict[str, Any]
+    content: bytes
 
 
 @dataclass(frozen=True)
@@ -75,44 +79,74 @@ class TestSet:
             )
 
 
-def available(folder: Path = FILES) -> list[SetKey]:
-    """The test sets that can be loaded, sorted."""
-    entries = read_index(folder).values()
-    return sorted(SetKey(entry["problem"], entry["law"], entry["size"], entry["spec"]) for entry in entries)
+def user_folder() -> Path:
+    """Where a user's own test sets are."""
+    return cache_folder() / "tests"
 
 
-def load_test(problem: str, law: str, size: int, spec: str = "text", *, folder: Path = FILES) -> TestSet:
-    """A test set with its reference costs, once its file has been checked against its hash."""
-    key = SetKey(problem, law, size, spec)
-    entry = read_index(folder).get(key.file)
-    if entry is None:
-        names = ", ".join(key.name for key in available(folder)) or "none yet"
-        raise DreeError(
-            f"There is no test set {key.name}. Those there are: {names}. Build others with `dree data build`."
-        )
-    return _unpack(key, checked_bytes(folder / key.file, entry["sha256"]))
+def available(folder: Path | None = None) -> list[SetKey]:
+    """The test sets there are, sorted: those of a folder, or else the shipped ones and the user's own."""
+    entries = [entry for place in _places(folder) for entry in read_index(place).values()]
+    keys = {SetKey(entry["problem"], entry["task"], entry["spec"]) for entry in entries}
+    return sorted(
+        keys, key=lambda key: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", key.name)]
+    )
 
 
-def write_test(key: SetKey, test: TestSet, made: Mapping[str, Any], folder: Path = FILES) -> Path:
-    """Write a test set and its entry in the index, which also says how it was `made`.
+def load_test(problem: str, law: str, size: int, spec: str = "text", *, folder: Path | None = None) -> TestSet:
+    """The test set of a task of one law."""
+    return load_set(SetKey(problem, f"{law}{size}", spec), folder)
 
-    Either is first written under a temporary name, so that a reader never sees half of it.
+
+def load_set(key: SetKey, folder: Path | None = None) -> TestSet:
+    """A test set with its reference costs, once its file has been checked against its hash.
+
+    It is looked for in a folder, or else among the shipped sets and then among the user's own.
+    """
+    stored = find_set(key, folder)
+    if stored is not None:
+        return _unpack(key, stored.content)
+    for place, entry in _entries(key, folder):
+        checked_bytes(key, entry, place)  # says what is wrong with it
+    raise DreeError(f"There is no test set {key.name}. Build it with: {build_command([key])}")
+
+
+def find_set(key: SetKey, folder: Path | None = None) -> StoredSet | None:
+    """The first undamaged file of a test set, looked for as `load_set` does; nothing where there is none."""
+    for place, entry in _entries(key, folder):
+        with suppress(DreeError):
+            return StoredSet(place, entry, checked_bytes(key, entry, place))
+    return None
+
+
+def known_entry(key: SetKey, folder: Path | None = None) -> dict[str, Any]:
+    """What an index says of a test set, whatever has become of its file; empty where none knows it."""
+    return next((entry for _, entry in _entries(key, folder)), {})
+
+
+def build_command(keys: Sequence[SetKey]) -> str:
+    """The command that builds these sets, which are of one problem and specification."""
+    spec = "" if keys[0].spec == "text" else f" --spec {keys[0].spec}"
+    return f"dree data build --problem {keys[0].problem}{spec}" + "".join(f" --task {key.task}" for key in keys)
+
+
+def write_test(key: SetKey, test: TestSet, made: Mapping[str, Any], folder: Path) -> Path:
+    """Write a test set and its entry in the folder's index, which also says how it was `made`.
+
+    Either is first written under a temporary name, so that a reader never sees half of it; of several processes
+    that write into a folder, each adds its entry.
     """
     content = _pack(test)
-    entry = {
-        "sha256": hashlib.sha256(content).hexdigest(),
-        **key._asdict(),
-        "task": test.task,
-        "instances": len(test.instances),
-        **made,
-    }
-    path = write_bytes(folder / key.file, content)
-    index = dict(sorted({**read_index(folder), key.file: entry}.items()))
-    write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
+    facts = {"sha256": hashlib.sha256(content).hexdigest(), **key._asdict(), "instances": len(test.instances)}
+    entry = {**facts, **made, **facts}
+    with only_one_in(folder):
+        path = write_bytes(folder / key.file, content)
+        index = dict(sorted({**read_index(folder), key.file: entry}.items()))
+        write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
     return path
 
 
-def read_index(folder: Path = FILES) -> dict[str, dict[str, Any]]:
+def read_index(folder: Path) -> dict[str, dict[str, Any]]:
     """What is known of each file of the folder, by its name; nothing where there is no index."""
     path = folder / INDEX
     try:
@@ -125,33 +159,35 @@ def read_index(folder: Path = FILES) -> dict[str, dict[str, Any]]:
     entries = list(index.values()) if isinstance(index, dict) else [index]
     if not all(isinstance(entry, dict) and needed <= set(entry) for entry in entries):
         raise DreeError(
-            f"The index of the test sets, {path}, is damaged. Delete it and run `dree data build`, or reinstall "
-            "the package `dree`."
+            f"The index of the test sets, {path}, is damaged. "
+            + ("Reinstall dree." if folder == FILES else "Delete it and build the sets again with `dree data build`.")
         )
     return dict(index)
 
 
-def sound_entry(key: SetKey, folder: Path = FILES) -> dict[str, Any] | None:
-    """What the index says of a test set whose file is there and undamaged; else nothing."""
-    entry = read_index(folder).get(key.file)
-    if entry is None:
-        return None
-    try:
-        checked_bytes(folder / key.file, entry["sha256"])
-    except DreeError:
-        return None
-    return entry
-
-
-def checked_bytes(path: Path, sha256: str) -> bytes:
-    """The content of a file, which must have this hash."""
+def checked_bytes(key: SetKey, entry: Mapping[str, Any], folder: Path) -> bytes:
+    """The content of a test set's file, which must have the hash that its entry in the index gives."""
+    path = folder / key.file
+    restore = f"Get it back with `{build_command([key])}`" + (", or reinstall dree." if folder == FILES else ".")
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DreeError(f"The test set {path} cannot be read ({error.strerror}). {RESTORE}") from None
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise DreeError(f"The test set {path} is damaged: it does not match its hash in {INDEX}. {RESTORE}")
+        raise DreeError(f"The test set {path} cannot be read ({error.strerror}). {restore}") from None
+    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+        raise DreeError(f"The test set {path} is damaged: it does not match its hash in {INDEX}. {restore}")
     return content
+
+
+def _places(folder: Path | None) -> list[Path]:
+    return [FILES, user_folder()] if folder is None else [folder]
+
+
+def _entries(key: SetKey, folder: Path | None) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Where a test set should be, with what the index there says of it, one place at a time."""
+    for place in _places(folder):
+        entry = read_index(place).get(key.file)
+        if entry is not None:
+            yield place, entry
 
 
 def _pack(test: TestSet) -> bytes:

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from dree.errors import DreeError
-
-
-def cache_folder() -> Path:
-    """Where dree keeps what it can make again: `$DREE_CACHE`, or the user's cache folder."""
-    if "DREE_CACHE" in os.environ:
-        return Path(os.environ["DREE_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dree"
 
 
 class Cache:
@@ -26,29 +17,46 @@ class Cache:
 
     def __init__(self, path: Path) -> None:
         """Open the file, or make it."""
+        self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._tours = sqlite3.connect(path, timeout=60, isolation_level=None)
-            self._tours.execute("CREATE TABLE IF NOT EXISTS tours (key BLOB PRIMARY KEY, actions TEXT)")
-        except sqlite3.DatabaseError as error:
-            raise DreeError(f"The cache of solved instances, {path}, cannot be used ({error}). Delete it.") from None
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+        self._run("CREATE TABLE IF NOT EXISTS tours (key BLOB PRIMARY KEY, actions TEXT)")
 
     def __enter__(self) -> Cache:
         """This cache, to be closed at the end."""
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file."""
         self._tours.close()
 
     def get(self, key: bytes) -> list[int] | None:
         """The tour kept under this key, if any."""
-        row = self._tours.execute("SELECT actions FROM tours WHERE key = ?", (key,)).fetchone()
-        return None if row is None else [int(action) for action in json.loads(row[0])]
+        rows = self._run("SELECT actions FROM tours WHERE key = ?", key)
+        try:
+            return [int(action) for action in json.loads(rows[0][0])] if rows else None
+        except (TypeError, ValueError) as error:
+            raise self._unusable(error) from None
 
     def put(self, key: bytes, actions: list[int]) -> None:
         """Keep a tour."""
-        self._tours.execute("INSERT OR REPLACE INTO tours VALUES (?, ?)", (key, json.dumps(actions)))
+        self._run("INSERT OR REPLACE INTO tours VALUES (?, ?)", key, json.dumps(actions))
+
+    def _run(self, statement: str, *values: bytes | str) -> list[Any]:
+        try:
+            return self._tours.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            self._tours.close()
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: Exception) -> DreeError:
+        return DreeError(
+            f"The cache of solved instances, {self.path}, cannot be used ({error}). Delete it; what it kept is then "
+            "solved again."
+        )
 
 
 def key_of(content: bytes, made: Mapping[str, Any]) -> bytes:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dree.lifelong.methods.base import Lesson
     from dree.solvers import Solver
 
+ROUNDING = 1e-6  # the same tour on two symmetric copies differs by less, relatively
+
 
 @dataclass(frozen=True)
 class Experience:
@@ -51,9 +53,13 @@ class Experience:
         tensors = [self.costs, self.actions, self.behaviour, *self.instances.tensors()]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
+    def improved_by(self, other: Experience) -> Tensor:
+        """The instances for which the other experience has a tour that is better by more than rounding: [B]."""
+        return other.costs < self.costs * (1 - ROUNDING)
+
     def enhanced(self, other: Experience) -> Experience:
         """Each instance with the better of two tours; in a tie its own."""
-        better = other.costs < self.costs
+        better = self.improved_by(other)
         length = max(self.actions.shape[1], other.actions.shape[1])
         ours, theirs = self._padded(length), other._padded(length)
 

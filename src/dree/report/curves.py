@@ -74,15 +74,14 @@ def learning_curves(
             axes.remove()
             continue
         task = tasks[index]
-        _frame(axes, (titles or {}).get(task, law_title(task)), epochs, scale)
-        for first, last in active.get(task, ()):
-            axes.axvspan(first, last, facecolor=BAND, edgecolor=BAND, linewidth=0.8, zorder=0)
+        frame_panel(axes, (titles or {}).get(task, law_title(task)), epochs, scale)
+        mark_active(axes, active.get(task, ()))
         for number, (method, curves) in enumerate(methods.items()):
-            _draw_curve(axes, epochs, curves[task], number, method, label_best=len(methods) == 1)
+            draw_curve(axes, epochs, curves[task], number, method, label_best=len(methods) == 1)
         axes.tick_params(labelbottom=index + columns >= len(tasks))
     figure.supxlabel("epoch", fontsize=LABEL, color=MUTED)
     figure.supylabel(scale.label, fontsize=LABEL, color=MUTED)
-    _add_legend(figure, list(methods))
+    add_legend(figure, list(methods))
     return figure
 
 
@@ -146,7 +145,8 @@ def _check(
     return tasks
 
 
-def _frame(axes: Axes, title: str, epochs: Sequence[int], scale: Scale) -> None:
+def frame_panel(axes: Axes, title: str, epochs: Sequence[int], scale: Scale) -> None:
+    """Title, grid and axes of the panel of one task."""
     tidy(axes, title, side="left")
     axes.grid(axis="y", color=GRID, linewidth=0.6, zorder=0.5)
     axes.set_axisbelow(False)
@@ -166,7 +166,13 @@ def _frame(axes: Axes, title: str, epochs: Sequence[int], scale: Scale) -> None:
     axes.set_ylim(scale.low, scale.high)
 
 
-def _draw_curve(
+def mark_active(axes: Axes, epochs: Sequence[tuple[int, int]]) -> None:
+    """Grey where the task takes part in training."""
+    for first, last in epochs:
+        axes.axvspan(first, last, facecolor=BAND, edgecolor=BAND, linewidth=0.8, zorder=0)
+
+
+def draw_curve(
     axes: Axes,
     epochs: Sequence[int],
     gap: Sequence[float],
@@ -207,7 +213,8 @@ def _draw_curve(
         axes.set_title(words, loc="right", fontsize=TICK, color=MUTED, pad=4)
 
 
-def _add_legend(figure: Figure, methods: Sequence[str]) -> None:
+def add_legend(figure: Figure, methods: Sequence[str]) -> None:
+    """Above the panels: the methods' lines, the ring of a best gap and the band of active epochs."""
     handles: list[Line2D | Patch] = [
         Line2D([], [], color=line_colour(i), linestyle=line_style(i), linewidth=1.6, label=method or "gap")
         for i, method in enumerate(methods)

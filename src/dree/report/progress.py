@@ -11,6 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from dree.experiments import Run, Tested
 from dree.experiments.run import Watcher
 
+MANY = 8  # the gaps of more test tasks do not fit a line
+
 
 @contextmanager
 def watching(run: Run, console: Console) -> Iterator[Watcher]:
@@ -30,8 +32,11 @@ def watching(run: Run, console: Console) -> Iterator[Watcher]:
         def watch(tested: Tested) -> None:
             progress.update(bar, completed=tested.epoch, description=f"learning {tested.task}")
             if tested.gaps is not None:
-                each = "  ".join(f"{law} {gap:5.1f}" for law, gap in tested.gaps.items())
-                mean = sum(tested.gaps.values()) / len(tested.gaps)
+                gaps = tested.gaps
+                worst = max(gaps, key=lambda name: gaps[name])
+                shown = gaps if len(gaps) <= MANY else {f"worst of {len(gaps)}: {worst}": gaps[worst]}
+                each = "  ".join(f"{name} {gap:5.1f}" for name, gap in shown.items())
+                mean = sum(gaps.values()) / len(gaps)
                 progress.console.print(f"epoch {tested.epoch:4d} gaps %  {each}  mean {mean:5.1f}", highlight=False)
 
         yield watch

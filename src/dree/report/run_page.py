@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -33,22 +34,23 @@ def write_run_page(path: Path) -> Path:
     settings, manifest = folder.settings(), folder.manifest()
     stream = settings.stream()
     epochs, matrix, tasks = folder.gaps()
-    titles = {law: f"{law_title(law)}, n = {stream.principal(law).size}" for law in tasks}
-    curves = {law: matrix[:, column].tolist() for column, law in enumerate(tasks)}
+    tests = settings.test_tasks()
+    titles = {name: f"{law_title(name)}, n = {tests[name].size}" for name in tasks}
+    curves = {name: matrix[:, column].tolist() for column, name in enumerate(tasks)}
     final = {f"epoch {epoch}": dict(zip(tasks, matrix[row], strict=True)) for epoch, row in _rows(epochs).items()}
     sections: list[Section] = [
         Heading("Result"),
         metrics_section(_metrics(folder)),
-        gaps_section({name: {law: float(gap) for law, gap in row.items()} for name, row in final.items()}, titles),
+        gaps_section({name: {task: float(gap) for task, gap in row.items()} for name, row in final.items()}, titles),
         Heading("Learning curves"),
         Picture.of(
-            learning_curves(epochs, curves, {law: stream.active(law) for law in tasks}, titles),
+            learning_curves(epochs, curves, {name: stream.active(name) for name in tasks}, titles),
             "Gap on each test task over the epochs. Grey: epochs in which the task takes part in training.",
             "One panel per test task with its gap over the epochs",
         ),
         Heading("Tasks"),
-        Text("One example of each test task; the stream is made of these."),
-        Picture.of(examples(stream.tests(), settings.seed), "Test tasks", "One example instance of each test task"),
+        Text("One example of each principal task; the stream is made of these."),
+        Picture.of(examples(stream.tests(), settings.seed), "Principal tasks", "One example of each principal task"),
         Heading("Routes"),
         Picture.of(
             _routes(path),
@@ -85,7 +87,7 @@ def _metrics(folder: RunFolder) -> dict[str, dict[str, Value]]:
 def _routes(path: Path) -> Figure:
     solver, settings = load_solver(path), RunFolder.open(path).settings()
     solutions = []
-    for law, test in load_tests(settings).items():
+    for law, test in load_tests(replace(settings, tests="principal")).items():
         first = test.instances[:1]
         found = answer(solver, first)
         gap = (found.cost / float(test.references[0]) - 1) * 100

@@ -88,7 +88,7 @@ class DREE(Method):
             if self.options.without != "pir":
                 losses.append(self.options.beta * learner.loss(again))
             found = Experience.of(learner.solver, again)
-            self._improved.append(float((found.costs < old.costs).float().mean()))
+            self._improved.append(float(old.improved_by(found).float().mean()))
             self.interval.schedule(self._improved[-1])
             if self.options.without != "ee" and slot != new_slot:
                 self._to_keep.append((slot, old.enhanced(found)))

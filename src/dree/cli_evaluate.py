@@ -1,0 +1,132 @@
+"""The command line of evaluations: `dree evaluate --help`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dree.errors import DreeError, unknown
+from dree.terminal import bar, console, say
+
+if TYPE_CHECKING:
+    from dree.data import TestSet
+    from dree.experiments.trained import Trained
+    from dree.problems import Instances
+
+
+def evaluate(
+    target: Annotated[Path, typer.Argument(help="A run's folder (its newest checkpoint) or one checkpoint file.")],
+    augment: Annotated[int, typer.Option(help="The best over so many symmetric copies: 1 or 8.")] = 1,
+    limit: Annotated[int | None, typer.Option(help="Instances of each test set (default: all).")] = None,
+    library: Annotated[str | None, typer.Option(help="The paper's instances of tsplib or cvrplib in --path.")] = None,
+    path: Annotated[
+        Path | None, typer.Option(help="A folder of .tsp or .vrp files, or one such file, instead of the test sets.")
+    ] = None,
+    frame: Annotated[
+        str, typer.Option(help="How library coordinates are scaled: fit (moved too) or official (not moved).")
+    ] = "fit",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this JSON file.")] = None,
+    csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the table to this CSV file.")] = None,
+) -> None:
+    """Average gap of a learned solver: on the six principal tasks, or on instances of TSPLIB or CVRPLIB."""
+    from dree.experiments.trained import load_trained
+    from dree.files import write_csv, write_json
+    from dree.problems import SYMMETRIES
+    from dree.problems.frame import FRAMES
+
+    if augment not in (1, SYMMETRIES):
+        raise DreeError(f"--augment must be 1 or {SYMMETRIES}, not {augment}.")
+    if frame not in FRAMES:
+        raise unknown("frame", frame, FRAMES)
+    if library is not None and path is None:
+        raise DreeError(f"Say with --path where the files of {library} are.")
+    if limit is not None and (path is not None or limit < 1):
+        raise DreeError("--limit is a number of instances of each test set, at least 1; it does not go with --path.")
+    trained = load_trained(target, say)
+    where = replace(trained.settings, device=device).torch_device()
+    trained.solver.to(where)
+    result: dict[str, Any] = {
+        "run": str(trained.run),
+        "epoch": trained.epoch,
+        "problem": trained.settings.problem,
+        "method": trained.settings.method,
+        "augment": augment,
+        "device": where.type,
+    }
+    if path is None:
+        result |= _on_tests(trained, augment, limit)
+    else:
+        result |= {"library": library, "frame": frame, **_on_library(trained, augment, library, path, frame)}
+    if json_file:
+        say(f"JSON: {write_json(json_file, result)}")
+    if csv_file:
+        say(f"CSV: {write_csv(csv_file, result['rows'])}")
+
+
+def _on_tests(trained: Trained, copies: int, limit: int | None) -> dict[str, Any]:
+    """Evaluate on the principal tasks and show the table."""
+    from dree.evaluation.evaluate import Evaluation, evaluate
+    from dree.report.evaluations import evaluation_rows, evaluation_table, mean_and_std
+
+    tests = _tests(trained, limit)
+    results: list[Evaluation] = []
+    with bar(sum(len(test.instances) * _work(test.instances) for test in tests)) as part:
+        for test in tests:
+            progress = part(f"{test.name} ({len(results) + 1} of {len(tests)})", _work(test.instances))
+            results.append(evaluate(trained.solver, test, copies, progress))
+    console.print(evaluation_table(results, _title(trained, copies)))
+    mean = mean_and_std([each.mean for each in results])
+    return {"rows": evaluation_rows(results), "mean_gap": mean and mean[0]}
+
+
+def _on_library(trained: Trained, copies: int, library: str | None, path: Path, frame: str) -> dict[str, Any]:
+    """Evaluate on library files and show the table."""
+    from dree.data.libraries import find_instances
+    from dree.evaluation.libraries import LibraryResult, solve_library
+    from dree.report.evaluations import library_rows, library_summary, library_table
+
+    instances = find_instances(path, trained.settings.problem, library, say)
+    results: list[LibraryResult] = []
+    with bar(sum(_work(each.instances) for each in instances)) as part:
+        for each in instances:
+            progress = part(f"{each.name} ({len(results) + 1} of {len(instances)})", _work(each.instances))
+            results.append(solve_library(trained.solver, each, copies, frame, progress))
+    console.print(library_table(results, library, _title(trained, copies), console.width))
+    for each in (instance for instance in instances if instance.note):
+        say(f"{each.name}: {each.note}.")
+    for result in (result for result in results if result.is_record):
+        say(
+            f"{result.name}: {result.rounded} is shorter than the best known length, {result.best_known}. "
+            "The tour has been checked, so either it is a record or that length is out of date."
+        )
+    return {"rows": library_rows(results, library), "mean_and_std": library_summary(results)}
+
+
+def _tests(trained: Trained, limit: int | None) -> list[TestSet]:
+    """The sets of the six principal tasks, in the sizes and by the laws' reading of the run."""
+    from dree.data import load_test
+    from dree.tasks.streams import ORDERS
+
+    settings, stream = trained.settings, trained.settings.stream()
+    tests = []
+    for law in dict.fromkeys((*stream.order, *ORDERS[1])):
+        test = load_test(settings.problem, law, stream.principal(law).size, settings.spec)
+        count = limit or len(test.instances)
+        if count > len(test.instances):
+            raise DreeError(f"--limit is {count}, but the test set {test.name} has {len(test.instances)} instances.")
+        tests.append(replace(test, instances=test.instances[:count], references=test.references[:count], tours=None))
+    return tests
+
+
+def _work(instances: Instances) -> float:
+    """About how much one instance costs: starts x decisions x nodes, and something for each start and decision."""
+    return instances.customers**2 * (instances.customers + 100)
+
+
+def _title(trained: Trained, copies: int) -> str:
+    how = "greedy, all starts" + (f", best of {copies} symmetric copies" if copies > 1 else "")
+    return f"{trained.run.name}, epoch {trained.epoch}, {trained.settings.problem.upper()}: {how}"

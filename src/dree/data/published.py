@@ -1,0 +1,74 @@
+"""What the paper's tables print, so that a report can show it beside what was measured here.
+
+`published.json` keeps every number as printed. Where a printed number cannot be right, the table's notes say so.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dree.errors import unknown
+
+FILE = Path(__file__).parent / "published.json"
+Row = dict[str, Any]  # column -> a name, a number, a (mean, standard deviation), or None where the paper has a dash
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One table of the paper."""
+
+    label: str  # in the paper's source
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+    def where(self, **wanted: object) -> list[Row]:
+        """The rows with these values; upper and lower case are the same."""
+        return [row for row in self.rows if all(_folded(row[name]) == _folded(value) for name, value in wanted.items())]
+
+
+def published(name: str) -> PublishedTable:
+    """A table by its short name, such as `main` or `ablation`."""
+    tables = _tables()
+    if name not in tables:
+        raise unknown("published table", name, tables)
+    return tables[name]
+
+
+def published_names() -> list[str]:
+    """The short names of all tables."""
+    return list(_tables())
+
+
+def published_metrics(problem: str, method: str, scenario: str, order: int, finer: bool = False) -> Row | None:
+    """The row of one training run of the paper with POMO, if the paper has it; `finer`: on the 41 test tasks."""
+    if scenario == "drift" and not finer:
+        rows = published("orders").where(problem=problem, method=method, order=order)
+    elif order != 1:
+        return None
+    elif finer:
+        rows = published("finer").where(problem=problem, method=method) if scenario == "drift" else []
+    else:
+        rows = published("scenarios").where(problem=problem, method=method, scenario=scenario)
+    return rows[0] if rows else None
+
+
+@cache
+def _tables() -> dict[str, PublishedTable]:
+    content = json.loads(FILE.read_text(encoding="utf-8"))["tables"]
+    return {name: _table(**table) for name, table in content.items()}
+
+
+def _table(label: str, title: str, columns: list[str], rows: list[list[Any]], notes: list[str]) -> PublishedTable:
+    pairs = ([tuple(value) if isinstance(value, list) else value for value in row] for row in rows)
+    named = tuple(dict(zip(columns, row, strict=True)) for row in pairs)
+    return PublishedTable(label, title, tuple(columns), named, tuple(notes))
+
+
+def _folded(value: object) -> object:
+    return value.casefold() if isinstance(value, str) else value

@@ -1,0 +1,125 @@
+"""How test sets are made: instances from a seed, tours from HGS. The same recipe gives the same set."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dree.data import FILES, SetKey, TestSet, find_set, user_folder, write_test
+from dree.errors import DreeError
+from dree.evaluation.classical import HGS
+from dree.evaluation.reference import Progress, reference_costs
+from dree.tasks import LAWS, SyntheticTask, task_named
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one test set is made."""
+
+    count: int  # instances
+    seed: int  # of the instances
+    iterations: int  # of HGS without improvement
+
+    def __post_init__(self) -> None:
+        """Refuse sets without instances, and instances without search."""
+        for name in ("count", "iterations"):
+            if getattr(self, name) < 1:
+                raise DreeError(f"A test set needs a {name} of at least 1, not {getattr(self, name)}.")
+
+    @property
+    def solver(self) -> HGS:
+        """The solver of the references."""
+        return HGS(self.iterations)
+
+
+def standard_recipe(task: SyntheticTask) -> Recipe:
+    """How the shipped sets were made, and others are unless something else is asked for.
+
+    The paper's own tasks have 1000 instances, mixtures 200 and all others 100. HGS gets more iterations where it
+    needs them (CVRP beyond n = 50), and where they cost little (small tasks that are not the paper's).
+    """
+    if len(task.groups) > 1:
+        count = 200
+    else:
+        count = 1000 if task.size == LAWS[task.groups[0][0]].size else 100
+    demanding = task.problem == "cvrp" and task.size > 50
+    return Recipe(count, 1, 5000 if demanding or (count == 100 and task.size <= 30) else 2000)
+
+
+def recipe_of(key: SetKey, entry: Mapping[str, Any], asked: Mapping[str, int | None]) -> Recipe:
+    """What is asked for; the rest as the set's entry in an index has it, if it has one, or else as is standard."""
+    made = {
+        "count": entry.get("instances"),
+        "seed": entry.get("seed"),
+        "iterations": entry.get("solver", {}).get("iterations"),
+    }
+    values = asdict(standard_recipe(task_named(key.task, key.problem, key.spec)))
+    for known in (made, asked):
+        values |= {name: value for name, value in known.items() if value is not None}
+    return Recipe(**values)
+
+
+def must_build(key: SetKey, recipe: Recipe, folder: Path | None = None, *, force: bool = False) -> bool:
+    """Whether a test set is missing or damaged, or to be replaced; one made by another recipe is not, unless forced.
+
+    Without a folder all places are meant in which `load_set` looks. Shipped sets are never replaced.
+    """
+    stored = find_set(key, folder)
+    if stored is None:
+        return True
+    made = asdict(recipe_of(key, stored.entry, {}))
+    wanted = asdict(recipe).items()
+    differences = ", ".join(f"{name} {made[name]}, not {value}" for name, value in wanted if made[name] != value)
+    shipped = folder is None and stored.folder == FILES
+    if shipped and (force or differences):
+        raise DreeError(
+            f"The test set {key.name} is shipped with dree{differences and f', made with {differences}'}. Shipped sets "
+            "stay as they are, so that results can be compared. Build your own in another folder with --folder."
+        )
+    if differences and not force:
+        raise DreeError(
+            f"The test set {key.name} is already there, made with {differences}. "
+            "Replace it with --force, or build in another folder with --folder."
+        )
+    return force
+
+
+def build_test(
+    key: SetKey,
+    recipe: Recipe,
+    folder: Path | None = None,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Path:
+    """Sample a test set, solve it and write it, into the user's folder unless another is given.
+
+    The instances are what the task samples from a generator seeded by `generator_seed`.
+    """
+    task = task_named(key.task, key.problem, key.spec)
+    instances = task.sample(recipe.count, torch.Generator().manual_seed(generator_seed(recipe.seed, key)))
+    made = {"seed": recipe.seed, "solver": recipe.solver.made()}
+    found = reference_costs(instances, recipe.solver, workers=workers, progress=progress)
+    references = torch.tensor([cost for _, cost in found], dtype=torch.float64)
+    test = TestSet(key.name, key.task, instances, references, padded([actions for actions, _ in found]))
+    return write_test(key, test, made, folder or user_folder())
+
+
+def padded(tours: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Tours of several lengths in one tensor, the shorter ones followed by 0."""
+    return torch.nn.utils.rnn.pad_sequence([torch.tensor(tour) for tour in tours], batch_first=True)
+
+
+def generator_seed(seed: int, key: SetKey) -> int:
+    """The seed of the instances of a test set.
+
+    It is made of the first 8 bytes, big-endian and without the top bit, of the SHA-256 of
+    `{seed}/{problem}-{task}-{spec}`.
+    """
+    digest = hashlib.sha256(f"{seed}/{key.name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") % 2**63

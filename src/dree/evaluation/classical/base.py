@@ -1,0 +1,81 @@
+"""What a classical solver is. Nothing here needs torch: solvers run in processes of their own, which start fast."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dree.errors import DreeError
+
+Routes = list[list[int]]  # nodes between visits of node 0, which is the depot (CVRP) or the first node (TSP)
+
+
+class SolverError(Exception):
+    """The solver, or the process it ran in, did not answer with routes."""
+
+
+class Problem(NamedTuple):
+    """One instance on the host: N nodes, with the depot first if they have demands."""
+
+    coords: NDArray[np.float64]  # [N, 2]
+    demands: NDArray[np.int64] | None  # [N]
+    capacity: int
+
+    @property
+    def extent(self) -> float:
+        """The longer side of the rectangle that holds the nodes."""
+        return float(np.ptp(self.coords, axis=0).max())
+
+    def content(self) -> bytes:
+        """The same bytes for the same instance, and for no other."""
+        demands = b"" if self.demands is None else self.demands.tobytes()
+        return b"/".join([self.coords.tobytes(), demands, str(self.capacity).encode()])
+
+    def trivial(self) -> Routes | None:
+        """The routes where there is nothing to choose, which solvers cannot cope with."""
+        customers, equal = list(range(1, len(self.coords))), self.extent == 0
+        if self.demands is None:
+            return [customers] if len(customers) <= 2 or equal else None
+        return [[node] for node in customers] if len(customers) == 1 or equal else None
+
+    def as_plain(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        demands = None if self.demands is None else self.demands.tolist()
+        return {"coords": self.coords.tolist(), "demands": demands, "capacity": self.capacity}
+
+    @staticmethod
+    def from_plain(values: dict[str, Any]) -> Problem:
+        """The problem whose `as_plain` these values are, bit by bit."""
+        demands = None if values["demands"] is None else np.array(values["demands"], dtype=np.int64)
+        return Problem(np.array(values["coords"], dtype=np.float64), demands, values["capacity"])
+
+
+@dataclass(frozen=True)
+class ClassicalSolver(ABC):
+    """A solver and its settings, which are the fields of a frozen dataclass with defaults for all of them."""
+
+    package: ClassVar[str]  # what it is called among Python's packages, and in the index of the test sets
+    install: ClassVar[str] = "dree[reference]"  # what brings the package
+    problems: ClassVar[tuple[str, ...]]
+    repeatable: ClassVar[bool] = True  # whether equal settings give equal tours, which may then be kept
+
+    @abstractmethod
+    def solve(self, problem: Problem) -> Routes:
+        """Good routes, none if there are no feasible ones; called in a worker process, which a crash takes with it."""
+
+    def made(self) -> dict[str, Any]:
+        """How a tour was found: the solver's name, its version and its settings. Its package must be installed."""
+        if importlib.util.find_spec(self.package.replace("-", "_")) is None:
+            raise DreeError(f"Tours of this solver need the package {self.package}: pip install '{self.install}'.")
+        return {"name": self.package, "version": importlib.metadata.version(self.package), **asdict(self)}
+
+    def _at_least(self, least: float, *names: str) -> None:
+        for name in names:
+            if getattr(self, name) < least:
+                raise DreeError(f"The number of {name} must be at least {least:g}, not {getattr(self, name)}.")

@@ -1,0 +1,38 @@
+"""The process in which a classical solver runs: problems come in as lines of JSON, routes go out as lines of JSON.
+
+It loads the solver and NumPy but no torch, so that it starts fast, and ends with its input.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from typing import Any
+
+from dree.evaluation.classical.base import ClassicalSolver, Problem, SolverError
+
+
+def answer(solver: ClassicalSolver, line: str) -> dict[str, Any]:
+    """The routes of one problem, or what went wrong."""
+    try:
+        return {"routes": solver.solve(Problem.from_plain(json.loads(line)))}
+    except SolverError as error:
+        return {"error": str(error)}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def main(module: str, name: str, settings: str) -> None:
+    """Answer line by line. What the solver itself prints goes to the error stream."""
+    solver: ClassicalSolver = getattr(importlib.import_module(module), name)(**json.loads(settings))
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        answers.write(json.dumps(answer(solver, line)) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,86 @@
+"""The metrics of one or several runs, with the paper's beside them: for the terminal, and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+
+from dree.data.published import Row
+from dree.evaluation.metrics import METRICS
+from dree.experiments.summary import MeanMetrics, RunMetrics, departures
+from dree.report.tables import SMALLER, write_value
+
+
+def metrics_rows(runs: Sequence[RunMetrics], means: Sequence[MeanMetrics]) -> list[dict[str, Any]]:
+    """A row for each run and each mean, as plain values."""
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        row = {"run": str(run.run), **run.kind._asdict(), "order": _order(run), "seed": run.settings.seed}
+        row |= {"epoch": run.epoch, "runs": 1}
+        rows.append(row | run.values.as_dict() | _printed(run.published))
+    for mean in means:
+        values = {name: value for name, (value, _) in mean.values.items()}
+        spread = {f"{name}_std": std for name, (_, std) in mean.values.items()}
+        row = {"run": "mean", **mean.kind._asdict(), "runs": mean.runs}
+        rows.append(row | values | spread | _printed(mean.published))
+    return rows
+
+
+def runs_table(runs: Sequence[RunMetrics], means: Sequence[MeanMetrics]) -> Group:
+    """A table for each kind of runs: the runs, then their mean; the paper's numbers in lines of their own."""
+    of_kind = {mean.kind: mean for mean in means}
+    tables = []
+    for kind in dict.fromkeys(run.kind for run in runs):
+        title = f"{kind.method}, {kind.problem.upper()}, {kind.scenario}, {kind.epochs} epochs, {kind.tests} tests"
+        table = Table(title=escape(title), title_justify="left")
+        table.add_column("run")
+        table.add_column("order")
+        for name in METRICS:
+            table.add_column(name, justify="right", no_wrap=True)
+        for run in (run for run in runs if run.kind == kind):
+            name = escape(run.run.name) + ("" if run.finished else f" (epoch {run.epoch} of {kind.epochs})")
+            table.add_row(name, _order(run), *map(write_value, run.values.as_dict().values()))
+            _add_published(table, run.published)
+        if kind in of_kind:
+            table.add_section()
+            mean = of_kind[kind]
+            table.add_row(f"mean of {mean.runs} runs", "", *map(write_value, mean.values.values()), style="bold")
+            _add_published(table, mean.published)
+        tables.append(table)
+    return Group(*tables, _caption(runs))
+
+
+def _add_published(table: Table, row: Row | None) -> None:
+    if row is not None:
+        table.add_row("  published", "", *(write_value(row[name]) for name in METRICS), style="dim")
+
+
+def _caption(runs: Sequence[RunMetrics]) -> str:
+    """What the numbers are; and, where the paper's stand beside them, how the runs differ from the paper's."""
+    words = f"{SMALLER} A mean has its standard deviation, of a population, behind it."
+    for run in runs:
+        changed = departures(run.settings) if run.published is not None else {}
+        if changed and run.kind.tests == "principal":
+            each = ", ".join(f"{name} = {value}" for name, value in changed.items())
+            words += f"\n{escape(run.run.name)} differs from the paper's run in: {escape(each)}."
+    return words
+
+
+def _order(run: RunMetrics) -> str:
+    order = run.settings.order
+    return str(order) if isinstance(order, int) else " ".join(order)
+
+
+def _printed(row: Row | None) -> dict[str, Any]:
+    """The paper's numbers under names of their own."""
+    if row is None:
+        return {}
+    printed: dict[str, Any] = {}
+    for name in METRICS:
+        mean, std = row[name] if isinstance(row[name], tuple) else (row[name], None)
+        printed |= {f"published_{name}": mean} | ({} if std is None else {f"published_{name}_std": std})
+    return printed

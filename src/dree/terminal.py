@@ -1,0 +1,39 @@
+"""What commands share: words and bars for a person at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+console = Console()
+Advance = Callable[[float], None]  # hears how many units of work were done since the last call
+Part = Callable[[str, float], Advance]  # begins a part: what it is called, and how much a unit of it weighs
+
+
+def say(message: str) -> None:
+    """Print a message as it is: nothing in it is markup."""
+    console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def bar(total: float) -> Iterator[Part]:
+    """A bar with the time left, for parts that weigh `total` together; it goes when the work is done."""
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+    )
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=300) as progress:
+        task = progress.add_task("", total=total)
+
+        def part(words: str, weight: float) -> Advance:
+            progress.update(task, description=words)
+            return lambda done: progress.advance(task, done * weight)
+
+        yield part

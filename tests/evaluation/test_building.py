@@ -1,0 +1,143 @@
+"""Building test sets: the same recipe gives the same set, and what is there is not replaced by accident."""
+
+import importlib.metadata
+import json
+
+import pytest
+import torch
+
+from dree.data import SetKey, load_set, testsets, user_folder
+from dree.data.testsets import INDEX, known_entry
+from dree.errors import DreeError
+from dree.evaluation import building
+from dree.evaluation.building import Recipe, build_test, generator_seed, must_build, recipe_of, standard_recipe
+from dree.evaluation.reference import reference_costs
+from dree.tasks import principal, task_named
+
+pytest.importorskip("hygese")
+
+SEED_OF_CVRP_U20 = 6311869460029693795
+KEY, MIXED = SetKey("cvrp", "R6"), SetKey("tsp", "E4+C3")
+SMALL = Recipe(count=3, seed=1, iterations=100)
+
+
+def test_a_built_set_holds_the_documented_instances_and_their_references(tmp_path):
+    path = build_test(KEY, SMALL, tmp_path)
+    test = load_set(KEY, tmp_path)
+    instances = principal("R", "cvrp", 6).sample(3, torch.Generator().manual_seed(generator_seed(1, KEY)))
+    assert path == tmp_path / "cvrp-R6-text.npz"
+    assert torch.equal(test.instances.coords, instances.coords)
+    assert torch.equal(test.instances.demands, instances.demands)
+    assert test.references.tolist() == [cost for _, cost in reference_costs(instances, SMALL.solver)]
+    entry = json.loads((tmp_path / INDEX).read_text())["cvrp-R6-text.npz"]
+    assert {name: entry[name] for name in ("problem", "task", "spec", "instances", "seed")} == {
+        "problem": "cvrp",
+        "task": "R6",
+        "spec": "text",
+        "instances": 3,
+        "seed": 1,
+    }
+    version = importlib.metadata.version("hygese")
+    assert entry["solver"] == {"name": "hygese", "version": version, "iterations": 100, "seed": 1}
+
+
+def test_a_mixture_is_built_from_its_name_into_the_users_folder():
+    assert build_test(MIXED, SMALL) == user_folder() / "tsp-E4+C3-text.npz"
+    sampled = task_named("E4+C3", "tsp").sample(3, torch.Generator().manual_seed(generator_seed(1, MIXED)))
+    assert torch.equal(load_set(MIXED).instances.coords, sampled.coords)
+
+
+def test_the_seed_of_a_set_is_the_documented_function():
+    # int(sha256(b"1/cvrp-U20-text")[:8]) without its top bit, computed once with sha256sum.
+    assert generator_seed(1, SetKey("cvrp", "U20")) == SEED_OF_CVRP_U20
+    others = {
+        generator_seed(2, SetKey("cvrp", "U20")),
+        generator_seed(1, SetKey("tsp", "U20")),
+        generator_seed(1, SetKey("cvrp", "R20")),
+        generator_seed(1, SetKey("cvrp", "U10")),
+        generator_seed(1, SetKey("cvrp", "U20", "official")),
+    }
+    assert len(others - {SEED_OF_CVRP_U20}) == 5
+
+
+@pytest.mark.parametrize(
+    ("problem", "tasks", "count", "iterations"),
+    [
+        ("tsp", "U20 R20 E50 G50 GM100 C100", 1000, 2000),
+        ("cvrp", "U20 R20 E50 G50", 1000, 2000),
+        ("cvrp", "GM100 C100", 1000, 5000),
+        ("tsp", "U10 R10 E20 G20 GM30 C30", 100, 5000),
+        ("cvrp", "U10 R10 E20 G20 GM30 C30", 100, 5000),
+        ("tsp", "E44+C12 U10+R10 R8+GM82", 200, 2000),
+        ("cvrp", "E40+C10 U10+R10", 200, 2000),
+        ("cvrp", "E44+C12 R8+GM82", 200, 5000),
+        ("tsp", "U50", 100, 2000),
+    ],
+)
+def test_the_standard_recipe_is_that_of_the_shipped_sets(problem, tasks, count, iterations):
+    for name in tasks.split():
+        assert standard_recipe(task_named(name, problem)) == Recipe(count, 1, iterations)
+
+
+def test_a_recipe_is_what_is_asked_for_then_what_was_then_what_is_standard():
+    entry = {"instances": 7, "seed": 3, "solver": {"iterations": 11}}
+    assert recipe_of(KEY, {}, {}) == standard_recipe(task_named("R6", "cvrp"))
+    assert recipe_of(KEY, entry, {"count": None}) == Recipe(7, 3, 11)
+    assert recipe_of(KEY, entry, {"count": 9, "seed": None, "iterations": 5}) == Recipe(9, 3, 5)
+
+
+def test_a_set_that_is_there_is_kept_unless_forced(tmp_path):
+    assert must_build(KEY, SMALL, tmp_path)
+    build_test(KEY, SMALL, tmp_path)
+    assert not must_build(KEY, SMALL, tmp_path)
+    assert must_build(KEY, SMALL, tmp_path, force=True)
+
+
+def test_a_damaged_set_is_built_as_it_was(tmp_path):
+    path = build_test(KEY, SMALL, tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
+    again = recipe_of(KEY, known_entry(KEY, tmp_path), {})
+    assert must_build(KEY, again, tmp_path)
+    assert build_test(KEY, again, tmp_path).read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (Recipe(2, 1, 100), "count 3, not 2"),
+        (Recipe(3, 2, 100), "seed 1, not 2"),
+        (Recipe(3, 1, 99), "iterations 100, not 99"),
+    ],
+)
+def test_a_set_made_otherwise_is_neither_kept_nor_replaced_silently(tmp_path, other, message):
+    build_test(KEY, SMALL, tmp_path)
+    with pytest.raises(DreeError, match=rf"cvrp-R6-text is already there, made with {message}\. .*--force"):
+        must_build(KEY, other, tmp_path)
+    assert must_build(KEY, other, tmp_path, force=True)
+
+
+def test_a_shipped_set_is_never_replaced(tmp_path, monkeypatch):
+    for module in (testsets, building):
+        monkeypatch.setattr(module, "FILES", tmp_path)
+    build_test(KEY, SMALL, tmp_path)
+    assert not must_build(KEY, SMALL)
+    with pytest.raises(DreeError, match=r"is shipped with dree\. .*--folder"):
+        must_build(KEY, SMALL, force=True)
+    with pytest.raises(DreeError, match=r"is shipped with dree, made with count 3, not 2\. .*--folder"):
+        must_build(KEY, Recipe(2, 1, 100))
+    assert must_build(KEY, SMALL, tmp_path, force=True)  # by those who name the folder
+    (tmp_path / KEY.file).unlink()
+    assert must_build(KEY, SMALL)
+
+
+@pytest.mark.parametrize("values", [(0, 1, 1), (1, 1, 0)])
+def test_what_cannot_be_a_test_set_is_refused(values):
+    with pytest.raises(DreeError, match="at least 1, not 0"):
+        Recipe(*values)
+
+
+def test_an_unknown_law_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(DreeError, match="Unknown law 'X'"):
+        build_test(SetKey("cvrp", "X6"), SMALL, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,103 @@
+"""Metrics of runs: which tests, which mean, and which of the paper's numbers stand beside them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dree.errors import DreeError
+from dree.experiments.summary import departures, means, run_metrics
+from dree.report.run_metrics import metrics_rows
+from dree.tasks import make_stream
+from run_folders import run_with_gaps
+
+LAWS = ["E", "C", "G", "U", "R", "GM"]
+END = [0, 1000]
+
+
+def constant(first, last, tasks=6):
+    return [[first] * tasks, [last] * tasks]
+
+
+def test_a_run_of_the_papers_setting_has_the_papers_numbers_beside_it(tmp_path):
+    (found,) = run_metrics(run_with_gaps(tmp_path / "run", constant(9.0, 2.0), END, LAWS, problem="tsp"))
+    assert found.values.as_dict() == {"AP": 2.0, "AFB": 0.0, "AMFB": 0.0, "ABPl": 2.0}
+    assert found.kind == ("tsp", "drift", 1000, "fine-tuning", "principal")
+    assert found.published["AP"] == 1.86
+    assert found.finished
+    assert departures(found.settings) == {}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"epochs": 500}, {"sizes": {"U": 15}}, {"order": ["E", "U"]}, {"method": "dree.lifelong.FineTuning"}],
+)
+def test_a_run_of_another_setting_has_none(tmp_path, settings):
+    tasks = settings.get("order", LAWS)
+    (found,) = run_metrics(run_with_gaps(tmp_path / "run", constant(9.0, 2.0, len(tasks)), END, tasks, **settings))
+    assert found.published is None
+
+
+def test_settings_that_are_not_the_papers_are_told(tmp_path):
+    chosen = {"spec": "official", "batches": 10, "learner.weight_decay": 0.0, "seed": 5, "order": 3}
+    (found,) = run_metrics(run_with_gaps(tmp_path / "run", constant(9.0, 2.0), END, LAWS, **chosen))
+    assert departures(found.settings) == {"spec": "official", "batches": 10, "learner.weight_decay": 0.0}
+    assert found.published["AP"] == 14.17
+
+
+def test_finer_tests_give_a_second_line_and_the_principal_ones_are_found_among_them(tmp_path):
+    tasks = list(make_stream("drift", "cvrp", 1, 1000).finer())
+    principal = {"E50", "C100", "G50", "U20", "R20", "GM100"}
+    assert (len(tasks), len(principal & set(tasks))) == (41, 6)
+    last = [1.0 if task in principal else 42.0 for task in tasks]
+    six, every = run_metrics(run_with_gaps(tmp_path / "run", [last, last], END, tasks))
+    assert (six.kind.tests, every.kind.tests) == ("principal", "finer")
+    assert six.values.AP == 1.0
+    assert pytest.approx((6 * 1 + 35 * 42) / 41) == every.values.AP
+    assert six.published["AP"] == 14.05
+    assert every.published["AP"] == 21.97
+
+
+def test_the_mean_over_the_five_orders_stands_beside_the_papers(tmp_path):
+    runs = []
+    for order in (1, 2, 3, 4, 5):
+        laws = list(make_stream("drift", "cvrp", order, 1000).order)
+        matrix = constant(float(order), float(2 * order))
+        runs += run_metrics(run_with_gaps(tmp_path / str(order), matrix, END, laws, order=order))
+    (mean,) = means(runs)
+    assert mean.runs == 5
+    assert mean.values["AP"] == pytest.approx((6.0, 8**0.5))  # of 2, 4, 6, 8, 10: a population
+    assert mean.values["ABPl"] == pytest.approx((3.0, 2**0.5))
+    assert mean.published["AP"] == (8.75, 4.40)
+    (less,) = means(runs[:3])
+    assert less.published is None
+    rows = metrics_rows(runs, [mean])
+    assert [row["runs"] for row in rows] == [1, 1, 1, 1, 1, 5]
+    assert rows[1]["published_AP"] == 5.4
+    assert (rows[-1]["AP"], rows[-1]["published_AP"], rows[-1]["published_AP_std"]) == (6.0, 8.75, 4.4)
+
+
+def test_runs_of_several_seeds_have_the_row_of_their_order(tmp_path):
+    runs = [
+        each
+        for seed in (1, 2)
+        for each in run_metrics(run_with_gaps(tmp_path / str(seed), constant(9.0, seed), END, LAWS, seed=seed))
+    ]
+    (mean,) = means(runs)
+    assert mean.values["AP"] == (1.5, 0.5)
+    assert mean.published["AP"] == 14.05
+
+
+def test_unfinished_runs_and_runs_of_another_kind_are_not_averaged(tmp_path):
+    done = run_metrics(run_with_gaps(tmp_path / "done", constant(9.0, 2.0), END, LAWS))
+    half = run_metrics(run_with_gaps(tmp_path / "half", constant(9.0, 2.0), [0, 500], LAWS))
+    short = run_metrics(run_with_gaps(tmp_path / "short", constant(9.0, 2.0), [0, 100], LAWS, epochs=100))
+    other = run_metrics(run_with_gaps(tmp_path / "tsp", constant(9.0, 2.0), END, LAWS, problem="tsp"))
+    assert not half[0].finished
+    assert means([*done, *half, *short, *other]) == []
+
+
+def test_a_run_that_was_never_tested_is_refused(tmp_path):
+    path = run_with_gaps(tmp_path / "run", constant(9.0, 2.0), END, LAWS)
+    (path / "gaps.csv").unlink()
+    with pytest.raises(DreeError, match="has not been tested yet"):
+        run_metrics(path)

@@ -1,0 +1,201 @@
+"""DREE's mechanisms, each on a case small enough to check."""
+
+import math
+
+import pytest
+import torch
+
+from conftest import random_instances, small_solver
+from dree.errors import DreeError
+from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, make_method
+from dree.lifelong.experience import Experience
+from dree.lifelong.replay import behaviour_loss
+from dree.tasks import make_stream
+
+
+def learner_with(problem="cvrp", **options):
+    method = make_method("dree", options)
+    return Learner(small_solver(problem), method, LearnerSettings(augmentation=1, learning_rate=1e-3), seed=3)
+
+
+def batch(problem="cvrp", seed=0):
+    return random_instances(problem, 4, 6, seed=seed)
+
+
+def gradient_of(learner, seed=0):
+    """The gradient of the loss of one more batch, without a step."""
+    lesson = learner.attempt(batch(seed=seed), "solve")
+    replayed = learner.method.replay(learner, lesson)
+    return None if replayed is None else torch.autograd.grad(replayed, learner.solver.parameters(), allow_unused=True)
+
+
+def test_the_first_batch_is_learned_as_fine_tuning_learns_it(problem):
+    ours = learner_with(problem)
+    plain = Learner(small_solver(problem), FineTuning(), ours.settings, seed=3)
+    for learner in (ours, plain):
+        learner.learn(batch(problem))
+    assert all(a.equal(b) for a, b in zip(ours.solver.parameters(), plain.solver.parameters(), strict=True))
+    assert len(ours.method.buffer) == 1
+
+
+def test_what_is_kept_is_the_policy_before_the_step(problem):
+    learner = learner_with(problem)
+    before = small_solver(problem)
+    learner.learn(batch(problem))
+    (kept,) = learner.method.buffer.items
+    with torch.no_grad():
+        torch.testing.assert_close(kept.behaviour, before.behave(kept.instances, kept.tours))
+        changed = learner.solver.behave(kept.instances, kept.tours)
+    assert not torch.allclose(changed.exp(), kept.behaviour.exp(), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["literal", "softened"])
+def test_behaviour_replay_is_nought_at_the_remembered_policy_and_pulls_back_to_it(problem, kind):
+    learner = learner_with(problem, divergence=kind)
+    old = Experience.of(learner.solver, learner.attempt(batch(problem), "solve"))
+    method = learner.method
+    assert float(method.behaviour_replay(learner, old).detach()) == pytest.approx(0, abs=1e-9)
+    with torch.no_grad():
+        for parameter in learner.solver.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+    distance = method.behaviour_replay(learner, old)
+    gradients = torch.autograd.grad(distance, learner.solver.parameters(), allow_unused=True)
+    with torch.no_grad():
+        for parameter, gradient in zip(learner.solver.parameters(), gradients, strict=True):
+            if gradient is not None:
+                parameter -= 1e-3 * gradient / sum(g.square().sum() for g in gradients if g is not None).sqrt()
+    nearer = method.behaviour_replay(learner, old)
+    assert 0 < float(nearer.detach()) < float(distance.detach())
+
+
+def test_the_loss_is_alpha_times_behaviour_replay_plus_beta_times_instance_replay(monkeypatch):
+    learner = learner_with(alpha=7.0, beta=3.0, lower=1.0, upper=1.0)
+    learner.learn(batch())
+    lesson = learner.attempt(batch(seed=1), "solve")
+    (old,) = learner.method.buffer.items
+    current = learner.solver.behave(old.instances, old.tours)
+    expected = 7 * behaviour_loss(current, old.behaviour, "softened")
+    expected = expected + 3 * learner.loss(learner.attempt(old.instances, "replay"))
+    torch.testing.assert_close(learner.method.replay(learner, lesson), expected)
+
+
+@pytest.mark.parametrize(("kind", "alpha"), [("cvrp", 100.0), ("tsp", 10.0)])
+def test_alpha_is_the_papers_unless_given(kind, alpha):
+    assert learner_with(kind).method.alpha(learner_with(kind)) == alpha
+    assert learner_with(kind, alpha=0.0).method.alpha(learner_with(kind)) == 0
+
+
+def test_instance_replay_goes_by_its_interval_over_epochs():
+    """At a fixed 4, batches 4, 8, 12, ...; the count goes on from one epoch to the next."""
+    learner = learner_with(lower=4.0, upper=4.0)
+    stream = make_stream("drift", "cvrp", 1, 5)
+    replays = []
+    for epoch in (1, 2):
+        learner.method.begin(learner, stream, epoch)
+        for number in range(6):
+            learner.learn(batch(seed=number))
+        replays.append(learner.method.report()["replays"])
+    assert replays == [1, 2]
+
+
+def test_enhancement_keeps_the_best_tour_ever_found(problem):
+    learner = learner_with(problem, buffer=1, lower=1.0, upper=1.0)
+    learner.method.buffer.seen = 10**9  # from now on the reservoir takes nothing more
+    learner.method.buffer.put(0, Experience.of(learner.solver, learner.attempt(batch(problem), "first")))
+    history = []
+    for number in range(12):
+        before = learner.method.buffer.items[0]
+        learner.learn(batch(problem, seed=number + 1))
+        after = learner.method.buffer.items[0]
+        assert (after.costs <= before.costs).all()
+        same = after.costs == before.costs
+        length = min(before.actions.shape[1], after.actions.shape[1])
+        assert after.actions[same, :length].equal(before.actions[same, :length])
+        torch.testing.assert_close(
+            learner.solver.rules.cost(after.instances, after.actions[:, None])[:, 0], after.costs
+        )
+        history.append(after.costs.sum())
+    assert history[-1] < history[0]
+
+
+def test_without_enhancement_the_buffer_stays_as_it_is(problem):
+    learner = learner_with(problem, buffer=1, without="ee")
+    learner.method.buffer.seen = 10**9
+    old = Experience.of(learner.solver, learner.attempt(batch(problem), "first"))
+    learner.method.buffer.put(0, old)
+    for number in range(12):
+        learner.learn(batch(problem, seed=number + 1))
+    assert learner.method.buffer.items == [old]
+
+
+def test_without_instance_replay_there_is_still_enhancement_but_no_loss():
+    learner = learner_with(without="pir", alpha=0.0)
+    learner.learn(batch())
+    learner.batches = 10  # instance replay is due
+    gradients = gradient_of(learner)
+    assert all(gradient is None or not gradient.any() for gradient in gradients)
+    assert len(learner.method._improved) == 1
+
+
+def test_without_behaviour_replay_only_instance_replay_is_left():
+    learner = learner_with(without="br")
+    learner.learn(batch())
+    assert gradient_of(learner) is None  # batch 2: instance replay is not due
+    learner.batches = 10
+    assert any(gradient.any() for gradient in gradient_of(learner))
+
+
+def test_ablations_replay_at_the_papers_fixed_interval():
+    assert learner_with(without="ee").method.interval.due == 3.56
+    assert learner_with().method.interval.due == 4
+
+
+def test_the_new_batch_may_take_the_place_of_the_one_that_is_replayed():
+    """Then what instance replay found belongs to nothing any more."""
+    learner = learner_with(buffer=1, lower=1.0, upper=1.0)
+    for number in range(20):
+        lesson_batch = batch(seed=number)
+        seen = learner.method.buffer.seen
+        learner.learn(lesson_batch)
+        kept = learner.method.buffer.items[0]
+        if kept.instances.coords.equal(lesson_batch.coords):
+            assert len(kept.instances) == 4
+        assert learner.method.buffer.seen == seen + 1
+    assert len(learner.method.buffer) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lower": 5.0}, "lower 5.0 and upper 4.0"),
+        ({"lower": 0.5}, "1 <= lower"),
+        ({"alpha": -1.0}, "alpha must be a number that is not negative"),
+        ({"beta": math.nan}, "beta must be"),
+        ({"buffer": 0}, "at least 1 batch, not 0"),
+        ({"buffer_bytes": 0}, "at least some bytes"),
+        ({"divergence": "litteral"}, "literal"),
+        ({"without": "be"}, "br"),
+        ({"alfa": 1.0}, "alpha"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(DreeError, match=message):
+        make_method("dree", options)
+
+
+def test_a_budget_too_small_for_one_batch_is_refused_when_that_shows():
+    learner = learner_with(buffer_bytes=100)
+    with pytest.raises(DreeError, match="budget of 100 bytes is too small"):
+        learner.learn(batch())
+
+
+def test_its_report_counts_bytes_and_improvements():
+    learner = learner_with()
+    for number in range(5):
+        learner.learn(batch(seed=number))
+    report = learner.method.report()
+    assert report["buffered"] == 5
+    assert report["buffer_bytes"] == sum(each.bytes for each in learner.method.buffer.items)
+    assert report["replays"] == 1
+    assert 0 <= report["improved"] <= 1
+    assert isinstance(learner.method, DREE)

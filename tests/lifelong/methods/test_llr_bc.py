@@ -1,0 +1,140 @@
+"""LLR-BC: what is an experience, what is replayed, and how it is weighed."""
+
+import pytest
+import torch
+
+from conftest import random_instances, small_solver
+from dree.errors import DreeError
+from dree.lifelong import Learner, LearnerSettings, make_method
+from dree.lifelong.methods.llr_bc import Step
+from dree.lifelong.replay import softened, uncertainty
+from dree.tasks import make_stream
+
+
+def learner_with(problem, **options):
+    method = make_method("llr-bc", options)
+    return Learner(small_solver(problem), method, LearnerSettings(augmentation=1, learning_rate=1e-3), seed=3)
+
+
+def learn_epoch(learner, stream, epoch, batches=2, problem="tsp"):
+    learner.method.begin(learner, stream, epoch)
+    for number in range(batches):
+        learner.learn(random_instances(problem, 3, 5 + epoch % 2, seed=10 * epoch + number))
+    learner.method.end(learner, stream, epoch)
+
+
+@pytest.mark.parametrize(("kind", "offered"), [("tsp", 2 * (6 - 2)), ("cvrp", None)])
+def test_every_step_with_a_decision_is_offered(kind, offered):
+    """TSP: not the given start, not the last step. CVRP: all after the start, padding included."""
+    learner = learner_with(kind)
+    stream = make_stream("drift", kind, 1, 5)
+    lengths = []
+    attempt = learner.attempt
+    learner.attempt = lambda *a: (lesson := attempt(*a), lengths.append(lesson.tours.actions.shape[-1] - 1))[0]
+    learn_epoch(learner, stream, 1, problem=kind)
+    assert learner.method.collected.seen == (offered or sum(lengths))
+
+
+def test_an_experience_is_one_step_of_all_instances_and_starts_with_the_policy_there(problem):
+    learner = learner_with(problem)
+    stream = make_stream("drift", problem, 1, 5)
+    before = small_solver(problem)
+    learner.method.begin(learner, stream, 1)
+    learner.learn(random_instances(problem, 3, 6, seed=0))
+    step = learner.method.collected.items[2]
+    assert step.policy.shape == (3, 6, step.instances.nodes)
+    with torch.no_grad():
+        expected = before.decide(step.instances, step.starts, step.state)
+    torch.testing.assert_close(step.policy, expected)  # the policy before the optimiser's step
+    assert step.state.served.unique().tolist() in ([3], [2, 3], [1, 2, 3])
+
+
+def test_the_current_epoch_is_not_replayed_and_the_last_one_is(problem):
+    learner = learner_with(problem)
+    stream = make_stream("drift", problem, 1, 5)
+    learn_epoch(learner, stream, 1, problem=problem)
+    first = list(learner.method.collected.items)
+    assert learner.method.replayed == first
+    learner.method.begin(learner, stream, 2)
+    learner.learn(random_instances(problem, 3, 5, seed=5))
+    assert learner.method.replayed == first
+    assert len(learner.method.collected) > len(first)
+
+
+def test_in_the_periodic_scenario_the_current_task_is_never_replayed():
+    """Six tasks of two epochs: an epoch's instances have a size that tells its task."""
+    learner = learner_with("tsp", buffer=10_000)
+    stream = make_stream("periodic", "tsp", 1, 12)
+    for epoch in range(1, 13):
+        task = (epoch - 1) // 2
+        learner.method.begin(learner, stream, epoch)
+        sizes = {step.instances.nodes for step in learner.method.replayed}
+        assert sizes == {5 + earlier for earlier in range(task)}
+        learner.learn(random_instances("tsp", 2, 5 + task, seed=epoch))
+        learner.method.end(learner, stream, epoch)
+
+
+@pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3, 4]), (2, [2, 4]), (10, [])])
+def test_it_collects_every_so_many_epochs(every, epochs):
+    learner = learner_with("tsp", buffer_every=every)
+    stream = make_stream("drift", "tsp", 1, 5)
+    grew = []
+    for epoch in range(1, 5):
+        before = learner.method.collected.seen
+        learn_epoch(learner, stream, epoch, batches=1)
+        grew += [epoch] if learner.method.collected.seen > before else []
+    assert grew == epochs
+
+
+def test_the_loss_is_alpha_times_the_mean_over_steps_of_weighted_means_over_states(problem):
+    learner = learner_with(problem, sample=4, alpha=7.0)
+    stream = make_stream("drift", problem, 1, 5)
+    for epoch in (1, 2):  # two sizes
+        learn_epoch(learner, stream, epoch, batches=1, problem=problem)
+    lesson = learner.attempt(random_instances(problem, 3, 6, seed=9), "solve")
+    learner.method._collecting = False
+    chosen = torch.randperm(len(learner.method.replayed), generator=learner.chance("experience"))[:4]
+    expected = 0.0
+    for row in chosen.tolist():
+        step = learner.method.replayed[row]
+        current = learner.solver.decide(step.instances, step.starts, step.state)
+        weights = uncertainty(step.policy)
+        expected = expected + 7 / 4 * (weights * softened(current, step.policy)).sum() / weights.sum()
+    torch.testing.assert_close(learner.method.replay(learner, lesson), expected)
+    assert len({learner.method.replayed[row].instances.nodes for row in chosen.tolist()}) == 2
+
+
+def test_only_the_copy_that_is_not_mirrored_is_remembered(problem):
+    method = make_method("llr-bc")
+    learner = Learner(small_solver(problem), method, LearnerSettings(augmentation=8), seed=3)
+    learner.method.begin(learner, make_stream("drift", problem, 1, 5), 1)
+    batch = random_instances(problem, 3, 6, seed=0)
+    learner.learn(batch)
+    assert all(step.instances.coords.equal(batch.coords) for step in method.collected.items)
+
+
+def test_both_buffers_go_through_their_state_and_share_what_they_share():
+    learner = learner_with("cvrp", buffer=12)
+    stream = make_stream("drift", "cvrp", 1, 5)
+    for epoch in (1, 2):
+        learn_epoch(learner, stream, epoch, problem="cvrp")
+    learner.method.begin(learner, stream, 3)
+    learner.learn(random_instances("cvrp", 3, 5, seed=1))
+    other = learner_with("cvrp", buffer=12)
+    state = learner.method.state_dict()
+    other.method.load_state_dict(state, other)
+    assert len(state["steps"]) < len(state["collected"]) + len(state["replayed"])
+    assert other.method.collected.seen == learner.method.collected.seen
+    for name in ("collected", "replayed"):
+        ours, theirs = getattr(learner.method, name), getattr(other.method, name)
+        for one, two in zip(getattr(ours, "items", ours), getattr(theirs, "items", theirs), strict=True):
+            assert isinstance(two, Step)
+            assert one.policy.equal(two.policy)
+            assert one.state.load.equal(two.state.load)
+            assert one.bytes == two.bytes
+
+
+@pytest.mark.parametrize("option", ["sample", "buffer_every", "buffer"])
+def test_bad_options_are_refused(option):
+    with pytest.raises(DreeError, match="at least 1"):
+        make_method("llr-bc", {option: 0})

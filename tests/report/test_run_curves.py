@@ -1,0 +1,79 @@
+"""Curves of several runs: a column for each problem, a strip for each task, a line for each run."""
+
+from __future__ import annotations
+
+import pytest
+
+from dree.errors import DreeError
+from dree.report.run_curves import run_curves
+from dree.tasks import make_stream
+from run_folders import run_with_gaps
+
+OWN = "dree.lifelong.FineTuning"
+LAWS = ["E", "C", "G", "U", "R", "GM"]
+EPOCHS = [0, 50, 100]
+
+
+def run(path, last, **settings):
+    matrix = [[30.0] * 6, [20.0] * 6, [last + column for column in range(6)]]
+    return run_with_gaps(path, matrix, EPOCHS, LAWS, epochs=100, **settings)
+
+
+def lines(axes):
+    return [list(line.get_ydata()) for line in axes.get_lines() if line.get_label() != "_best"]
+
+
+def test_each_problem_has_a_column_each_task_a_strip_and_each_method_a_line(tmp_path):
+    paths = [
+        run(tmp_path / "a", 5.0, problem="cvrp"),
+        run(tmp_path / "b", 7.0, problem="cvrp", method=OWN),
+        run(tmp_path / "c", 9.0, problem="tsp", method=OWN),
+    ]
+    figure = run_curves(paths)
+    cvrp, tsp = figure.subfigs
+    assert (cvrp.get_suptitle(), tsp.get_suptitle()) == ("CVRP", "TSP")
+    assert [axes.get_title(loc="left") for axes in cvrp.axes][:2] == ["Explosion, n = 50", "Compression, n = 100"]
+    assert [len(cvrp.axes), len(tsp.axes)] == [6, 6]
+    for column in range(6):
+        assert lines(cvrp.axes[column]) == [[30.0, 20.0, 5.0 + column], [30.0, 20.0, 7.0 + column]]
+        assert lines(tsp.axes[column]) == [[30.0, 20.0, 9.0 + column]]
+    ours, theirs = cvrp.axes[0].get_lines()[2], tsp.axes[0].get_lines()[0]
+    assert ours.get_color() == theirs.get_color()  # one method, one colour
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["fine-tuning", OWN]
+
+
+def test_grey_is_where_the_task_is_active(tmp_path):
+    figure = run_curves([run(tmp_path / "a", 5.0)])
+    stream = make_stream("drift", "cvrp", 1, 100)
+    for axes, law in zip(figure.subfigs[0].axes, LAWS, strict=True):
+        spans = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]
+        assert spans == stream.active(law)
+
+
+def test_runs_of_one_method_are_called_by_their_folders(tmp_path):
+    figure = run_curves([run(tmp_path / "one", 5.0), run(tmp_path / "two", 6.0, seed=2)])
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["one", "two"]
+
+
+def test_of_finer_tests_the_principal_tasks_are_drawn(tmp_path):
+    tasks = list(make_stream("drift", "cvrp", 1, 100).finer())
+    matrix = [[float(column + row) for column in range(41)] for row in range(3)]
+    figure = run_curves([run_with_gaps(tmp_path / "run", matrix, EPOCHS, tasks, epochs=100)])
+    assert [lines(axes)[0][0] for axes in figure.subfigs[0].axes] == [0, 8, 16, 24, 32, 40]
+
+
+def test_an_unfinished_run_is_drawn_as_far_as_it_is(tmp_path):
+    half = run_with_gaps(tmp_path / "half", [[30.0] * 6, [20.0] * 6], EPOCHS[:2], LAWS, epochs=100, method=OWN)
+    (column,) = run_curves([run(tmp_path / "whole", 5.0), half]).subfigs
+    assert [len(gaps) for gaps in lines(column.axes[0])] == [3, 2]
+
+
+def test_runs_that_cannot_share_a_panel_are_refused(tmp_path):
+    first, other = run(tmp_path / "a", 5.0), run(tmp_path / "b", 6.0, order=["E", "C", "G", "U", "GM", "R"])
+    with pytest.raises(DreeError, match="different streams"):
+        run_curves([first, other])
+    (other / "gaps.csv").unlink()
+    with pytest.raises(DreeError, match="has not been tested yet"):
+        run_curves([other])
+    with pytest.raises(DreeError, match="no runs to draw"):
+        run_curves([])

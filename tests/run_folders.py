@@ -1,0 +1,34 @@
+"""Folders of runs that were never run: a manifest, a gap matrix and a checkpoint of a solver with random weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dree.experiments import DEMO, RunFolder, RunSettings
+from dree.lifelong.checkpoint import save_checkpoint
+from dree.settings import override
+from dree.solvers import make_solver
+
+SMALL = {"solver.width": 16, "solver.heads": 2, "solver.layers": 1, "solver.feed_forward": 32}
+
+
+def demo_run(path: Path, problem: str, epochs: tuple[int, ...] = (50,)) -> RunSettings:
+    """A demo run with a checkpoint of each epoch, all with different weights."""
+    settings = override(DEMO, {"problem": problem, **SMALL})
+    folder = RunFolder.create(path, settings, {})
+    for epoch in epochs:
+        weights = make_solver(problem, settings.solver, seed=epoch).state_dict()
+        state = {"epoch": epoch, "tested": [], "matrix": [], "learner": {"batches": 0, "solver": weights}}
+        save_checkpoint(folder.checkpoints, epoch, state)
+    return settings
+
+
+def run_with_gaps(
+    path: Path, matrix: list[list[float]], tested: list[int], tasks: list[str], **settings: object
+) -> Path:
+    """A run with this gap matrix; the settings are the paper's but for those given."""
+    chosen = override(RunSettings(), {"device": "cpu", **settings})
+    RunFolder.create(path, chosen, {}).write_gaps(tested, np.array(matrix), tasks)
+    return path
