@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import ClassVar
-
-import torch
-from torch import Tensor
 
 from dree.lifelong import Learner, LearnerSettings, Method
 from dree.lifelong.checkpoint import load_checkpoint, save_checkpoint
@@ -19,7 +17,6 @@ from dree.solvers import POMOSettings, make_solver
 from dree.tasks import DriftStream, PeriodicStream, Stream, Task
 from dree.testing.common import located, problems, require
 from dree.testing.observer import Observer
-from dree.testing.streams import check_task
 
 BATCHES, BATCH_SIZE, SEED = 3, 2, 0
 SOLVER = POMOSettings(width=8, heads=2, layers=1, feed_forward=16)
@@ -54,63 +51,101 @@ def check_method(make: Callable[[], Method], problem: str | None = None, *, with
 
 
 def _check(make: Callable[[], Method], stream: Stream, copies: int, within_epochs: bool) -> None:
-    whole, again = Journey(make, stream, copies), Journey(make, stream, copies)
-    for journey in (whole, again):
-        _learn_all(journey)
-    name = whole.name
-    require(
-        whole.losses == again.losses and whole.states == again.states,
-        f"Two runs of {name} with one seed differ {_where(whole, again)}. What it keeps must belong to the object that "
-        "make() gives, and what it draws must come from learner.generator or learner.chance.",
-    )
-    pauses = ["epoch", "batch"] if within_epochs else ["epoch"]
-    for pause in pauses:
-        stopped = Journey(make, stream, copies)
-        _learn_all(stopped, pause)
+    with tempfile.TemporaryDirectory() as folder:
+        whole, again, *stopped = (Journey(make, stream, copies, Path(folder)) for _ in range(4))
+        whole.finish()
+        again.finish()
         require(
-            whole.losses == stopped.losses and whole.states == stopped.states,
-            f"{name}, stopped after every {pause} and restored from its checkpoint, goes another way than without "
-            f"stopping: they differ {_where(whole, stopped)}. All that it goes by must be in state_dict, and be taken "
-            "over by load_state_dict.",
+            whole.trace == again.trace,
+            f"Two runs of {whole.name} with one seed differ {whole.parting(again)}. What it keeps must belong to the "
+            "object that make() gives, and what it draws must come from learner.generator or learner.chance.",
         )
-
-
-def _learn_all(journey: Journey, pause: str = "") -> None:
-    """Learn the whole stream; after every epoch or batch start anew from a checkpoint, if so wanted."""
-    for epoch in range(1, journey.stream.epochs + 1):
-        if pause:
-            journey.stop_and_restore()
-        learner = journey.learner
-        learner.method.begin(learner, journey.stream, epoch)
-        for batch in range(BATCHES):
-            with located(f"in epoch {epoch}, batch {batch + 1}"):
-                journey.learn(epoch, batch)
-            if pause == "batch":
-                journey.stop_and_restore()
-        learner = journey.learner
-        learner.method.end(learner, journey.stream, epoch)
-        learner.method.report()
-        journey.states.append(journey.save())
+        pauses = ("epoch", "batch") if within_epochs else ("epoch",)
+        for pause, journey in zip(pauses, stopped, strict=False):
+            journey.finish(pause)
+            require(
+                whole.trace == journey.trace,
+                f"{whole.name}, stopped after every {pause} and restored from its checkpoint, goes another way than "
+                f"without stopping: they differ {whole.parting(journey)}. All that it goes by must be in state_dict, "
+                "and be taken over by load_state_dict.",
+            )
 
 
 class Journey:
-    """A learner with a method under observation, on its way through a stream, as a run takes it."""
+    """A learner on its way through a stream, as a run takes it, its method under observation."""
 
-    def __init__(self, make: Callable[[], Method], stream: Stream, copies: int) -> None:
-        self.make, self.stream, self.copies = make, stream, copies
-        self.names = {stream.task(epoch).name for epoch in range(stream.epochs + 1)}
-        self.seen: list[Tensor] = []  # the coordinates of all instances learned
-        self.losses: list[float] = []  # of every batch
-        self.states: list[bytes] = []  # after every epoch
+    def __init__(self, make: Callable[[], Method], stream: Stream, copies: int, folder: Path) -> None:
+        self.make, self.stream, self.copies, self.folder = make, stream, copies, folder
+        self.sizes = {task.name: task.size for task in map(stream.task, range(stream.epochs + 1))}
+        self.seen: set[tuple[float, ...]] = set()  # the coordinates of all instances learned
+        self.trace: list[tuple[str, float | bytes]] = []  # what happened when: losses, and states after epochs
         self.learner = self._new_learner()
-        self.name = type(self.learner.method.method).__name__
 
-    def _new_learner(self) -> Learner[Observer]: ...
+    def _new_learner(self) -> Learner:
+        method = self.make()
+        self.name = type(method).__name__
+        require(isinstance(method, Method), f"make() gives a {self.name}, not a Method.")
+        count = method.batches_per_epoch
+        require(
+            type(count) is int and count >= 1,
+            f"{self.name}.batches_per_epoch is {count!r}; it must be a whole number of at least 1.",
+        )
+        require(is_dataclass(method.options), f"{self.name}.options is {method.options!r}, which is no dataclass.")
+        settings = LearnerSettings(learning_rate=1e-2, augmentation=self.copies)
+        return Learner(make_solver(self.stream.problem, SOLVER, SEED), Observer(method), settings, SEED)
+
+    def finish(self, pause: str = "") -> None:
+        """Learn the whole stream; where there is a pause, stop after every epoch or batch and restore."""
+        for epoch in range(1, self.stream.epochs + 1):
+            with located(f"in epoch {epoch}"):
+                self.learner.method.begin(self.learner, self.stream, epoch)
+                for batch in range(1, BATCHES + 1):
+                    self.learn(epoch, batch)
+                    if pause == "batch":
+                        self.stop_and_restore()
+                self.learner.method.end(self.learner, self.stream, epoch)
+                self.learner.method.report()
+                self.trace.append((f"in the state after epoch {epoch}", self.save().read_bytes()))
+                if pause == "epoch":
+                    self.stop_and_restore()
 
     def learn(self, epoch: int, batch: int) -> None:
         """One batch of the task that the method chooses."""
         generator = named_generator(SEED, "instances", epoch, batch)
-        instances = self._sample(epoch, generator)
-        self.seen += instances.coords
-        progress = self.learner.learn(instances)
-        self.losses.append(progress.loss.item())
+        task = self.learner.method.choose(self.stream, epoch, generator)
+        instances = task.sample(BATCH_SIZE, generator)
+        self._check_choice(task, instances)
+        self.seen |= _fingerprints(instances)
+        loss = self.learner.learn(instances).loss.item()
+        require(math.isfinite(loss), f"With {self.name} the loss of batch {batch} is {loss}.")
+        self.trace.append((f"in the loss of epoch {epoch}, batch {batch}", loss))
+
+    def _check_choice(self, task: Task, instances: Instances) -> None:
+        """A task is one of the stream's, or consists of instances that were learned before."""
+        of_stream = (task.name, instances.customers) in self.sizes.items()
+        require(
+            instances.problem == self.stream.problem and (of_stream or _fingerprints(instances) <= self.seen),
+            f"{self.name}.choose gives the task {task.name} ({instances.problem}, {instances.customers} customers), which "
+            "is none of the stream's, and whose instances have not been learned before.",
+        )
+
+    def save(self) -> Path:
+        """Write a checkpoint."""
+        try:
+            return save_checkpoint(self.folder, 0, self.learner.state_dict())
+        except TypeError as error:
+            raise AssertionError(f"{self.name}.state_dict(): {error}.") from error
+
+    def stop_and_restore(self) -> None:
+        """Go on with a new learner that knows nothing but the checkpoint."""
+        path = self.save()
+        self.learner = self._new_learner()
+        self.learner.load_state_dict(load_checkpoint(path))
+
+    def parting(self, other: Journey) -> str:
+        """Where another journey went another way."""
+        return next(mine for (mine, value), (_, its) in zip(self.trace, other.trace, strict=True) if value != its)
+
+
+def _fingerprints(instances: Instances) -> set[tuple[float, ...]]:
+    return {tuple(row) for row in instances.coords.flatten(1).tolist()}
