@@ -55,19 +55,21 @@ def _check(make: Callable[[], Method], stream: Stream, copies: int, within_epoch
         whole, again, *stopped = (Journey(make, stream, copies, Path(folder)) for _ in range(4))
         whole.finish()
         again.finish()
+        parting = whole.parting(again)
         require(
-            whole.trace == again.trace,
-            f"Two runs of {whole.name} with one seed differ {whole.parting(again)}. What it keeps must belong to the "
-            "object that make() gives, and what it draws must come from learner.generator or learner.chance.",
+            parting is None,
+            f"Two runs of {whole.name} with one seed differ {parting}. What it keeps must belong to the object that "
+            "make() gives, and what it draws must come from learner.generator or learner.chance.",
         )
         pauses = ("epoch", "batch") if within_epochs else ("epoch",)
         for pause, journey in zip(pauses, stopped, strict=False):
             journey.finish(pause)
+            parting = whole.parting(journey)
             require(
-                whole.trace == journey.trace,
+                parting is None,
                 f"{whole.name}, stopped after every {pause} and restored from its checkpoint, goes another way than "
-                f"without stopping: they differ {whole.parting(journey)}. All that it goes by must be in state_dict, "
-                "and be taken over by load_state_dict.",
+                f"without stopping: they differ {parting}. All that it goes by must be in state_dict, and be taken over "
+                "by load_state_dict.",
             )
 
 
@@ -142,9 +144,10 @@ class Journey:
         self.learner = self._new_learner()
         self.learner.load_state_dict(load_checkpoint(path))
 
-    def parting(self, other: Journey) -> str:
-        """Where another journey went another way."""
-        return next(mine for (mine, value), (_, its) in zip(self.trace, other.trace, strict=True) if value != its)
+    def parting(self, other: Journey) -> str | None:
+        """Where another journey first went another way, if it did."""
+        pairs = zip(self.trace, other.trace, strict=True)
+        return next((place for (place, mine), (_, its) in pairs if mine != its), None)
 
 
 def _fingerprints(instances: Instances) -> set[tuple[float, ...]]:
