@@ -61,8 +61,14 @@ def build(
     iterations: Annotated[
         int | None,
         typer.Option(
-            help="HGS stops after so many without improvement (default: 2000; 5000 for CVRP beyond n = 50 and for "
-            "small sets that are not at the paper's scales)."
+            help="HGS stops after so many without improvement (default: 2000; 5000 for small sets that are not at the "
+            "paper's scales)."
+        ),
+    ] = None,
+    restarts: Annotated[
+        int | None,
+        typer.Option(
+            help="Times that HGS starts, the best tour being kept (default: 3 for CVRP beyond n = 50, else 1)."
         ),
     ] = None,
     workers: WorkersOption = None,
@@ -80,7 +86,7 @@ def build(
     keys = _keys(problem, law, size, task, finer, order, spec)
     if finer:  # whatever was asked for, the principal tasks among them are fine as they are
         keys = [key for key in keys if "+" in key.task or find_set(key) is None]
-    asked = {"count": count, "seed": seed, "iterations": iterations}
+    asked = {"count": count, "seed": seed, "iterations": iterations, "restarts": restarts}
     wanted = {key: recipe_of(key, known_entry(key, folder), asked) for key in keys}
     missing = {key: recipe for key, recipe in wanted.items() if must_build(key, recipe, folder, force=force)}
     if len(missing) < len(wanted):
@@ -88,7 +94,7 @@ def build(
     if not missing:
         return
     weights = {key: _weight(key) * recipe.iterations for key, recipe in missing.items()}
-    total = sum(weights[key] * recipe.count for key, recipe in missing.items())
+    total = sum(weights[key] * recipe.count * recipe.restarts for key, recipe in missing.items())
     with bar(total) as part:
         for number, (key, recipe) in enumerate(missing.items(), start=1):
             advance = part(f"building {key.name} ({number} of {len(missing)})", weights[key])

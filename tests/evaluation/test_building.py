@@ -11,7 +11,7 @@ from dree.data.testsets import INDEX, known_entry
 from dree.errors import DreeError
 from dree.evaluation import building
 from dree.evaluation.building import Recipe, build_test, generator_seed, must_build, recipe_of, standard_recipe
-from dree.evaluation.reference import reference_costs
+from dree.evaluation.reference import Reference, reference_costs
 from dree.tasks import principal, task_named
 
 pytest.importorskip("hygese")
@@ -28,7 +28,7 @@ def test_a_built_set_holds_the_documented_instances_and_their_references(tmp_pat
     assert path == tmp_path / "cvrp-R6-text.npz"
     assert torch.equal(test.instances.coords, instances.coords)
     assert torch.equal(test.instances.demands, instances.demands)
-    assert test.references.tolist() == [cost for _, cost in reference_costs(instances, SMALL.solver)]
+    assert test.references.tolist() == [cost for _, cost in reference_costs(instances, SMALL.solvers[0])]
     entry = json.loads((tmp_path / INDEX).read_text())["cvrp-R6-text.npz"]
     assert {name: entry[name] for name in ("problem", "task", "spec", "instances", "seed")} == {
         "problem": "cvrp",
@@ -61,22 +61,22 @@ def test_the_seed_of_a_set_is_the_documented_function():
 
 
 @pytest.mark.parametrize(
-    ("problem", "tasks", "count", "iterations"),
+    ("problem", "tasks", "count", "effort"),
     [
-        ("tsp", "U20 R20 E50 G50 GM100 C100", 1000, 2000),
-        ("cvrp", "U20 R20 E50 G50", 1000, 2000),
-        ("cvrp", "GM100 C100", 1000, 5000),
-        ("tsp", "U10 R10 E20 G20 GM30 C30", 100, 5000),
-        ("cvrp", "U10 R10 E20 G20 GM30 C30", 100, 5000),
-        ("tsp", "E44+C12 U10+R10 R8+GM82", 200, 2000),
-        ("cvrp", "E40+C10 U10+R10", 200, 2000),
-        ("cvrp", "E44+C12 R8+GM82", 200, 5000),
-        ("tsp", "U50", 100, 2000),
+        ("tsp", "U20 R20 E50 G50 GM100 C100", 1000, (2000, 1)),
+        ("cvrp", "U20 R20 E50 G50", 1000, (2000, 1)),
+        ("cvrp", "GM100 C100", 1000, (2000, 3)),
+        ("tsp", "U10 R10 E20 G20 GM30 C30", 100, (5000, 1)),
+        ("cvrp", "U10 R10 E20 G20 GM30 C30", 100, (5000, 1)),
+        ("tsp", "E44+C12 U10+R10 R8+GM82", 200, (2000, 1)),
+        ("cvrp", "E40+C10 U10+R10", 200, (2000, 1)),
+        ("cvrp", "E44+C12 R8+GM82", 200, (2000, 3)),
+        ("tsp", "U50", 100, (2000, 1)),
     ],
 )
-def test_the_standard_recipe_is_that_of_the_shipped_sets(problem, tasks, count, iterations):
+def test_the_standard_recipe_is_that_of_the_shipped_sets(problem, tasks, count, effort):
     for name in tasks.split():
-        assert standard_recipe(task_named(name, problem)) == Recipe(count, 1, iterations)
+        assert standard_recipe(task_named(name, problem)) == Recipe(count, 1, *effort)
 
 
 def test_a_recipe_is_what_is_asked_for_then_what_was_then_what_is_standard():
@@ -84,6 +84,27 @@ def test_a_recipe_is_what_is_asked_for_then_what_was_then_what_is_standard():
     assert recipe_of(KEY, {}, {}) == standard_recipe(task_named("R6", "cvrp"))
     assert recipe_of(KEY, entry, {"count": None}) == Recipe(7, 3, 11)
     assert recipe_of(KEY, entry, {"count": 9, "seed": None, "iterations": 5}) == Recipe(9, 3, 5)
+
+
+def test_of_several_starts_the_best_tour_is_kept(tmp_path, monkeypatch):
+    """Tours of three seeds made up so that each is best for another instance."""
+    made_up = {
+        1: [[0, 1, 2], [0, 2, 1], [0, 1, 2]],
+        2: [[0, 2, 1], [0, 1, 2], [0, 2, 1]],
+        3: [[0, 2, 1], [0, 2, 1], [0, 1, 2]],
+    }
+    costs = {1: [1.0, 2.0, 2.0], 2: [2.0, 1.0, 2.0], 3: [2.0, 2.0, 1.0]}
+
+    def solve(instances, solver, **_):
+        return [Reference(*each) for each in zip(made_up[solver.seed], costs[solver.seed], strict=True)]
+
+    monkeypatch.setattr(building, "reference_costs", solve)
+    key = SetKey("tsp", "U3")
+    build_test(key, Recipe(3, 1, 50, restarts=3), tmp_path)
+    test = load_set(key, tmp_path)
+    assert test.references.tolist() == [1.0, 1.0, 1.0]
+    assert test.tours.tolist() == [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
+    assert recipe_of(key, known_entry(key, tmp_path), {}) == Recipe(3, 1, 50, 3)
 
 
 def test_a_set_that_is_there_is_kept_unless_forced(tmp_path):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import torch
 from torch.autograd import gradcheck
+from torch.func import functional_call
 from torch.nn import functional
 
-from dree.solvers.layers import NodeNorm, self_attention, standardise
+from dree.solvers.layers import NodeNorm, self_attention
 
 
 def draw(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
-def test_the_gradient_of_standardise_is_right():
-    assert gradcheck(standardise, draw(2, 5, 3).requires_grad_())
+def test_the_gradient_of_node_norm_is_right():
+    def normed(nodes, gain, bias):
+        return functional_call(NodeNorm(3), {"gain": gain, "bias": bias}, nodes)
+
+    assert gradcheck(normed, [each.requires_grad_() for each in (draw(2, 5, 3), draw(3), draw(3) + 1)])
 
 
 def test_the_gradient_of_self_attention_is_right():

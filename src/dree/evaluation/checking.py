@@ -77,11 +77,11 @@ class Check:
 
 
 def stronger(key: SetKey, effort: int, folder: Path | None = None) -> HGS:
-    """HGS with `effort` times the iterations that the references of a test set had, and another seed."""
+    """HGS with `effort` times the iterations that the references of a test set had in all, and another seed."""
     if effort < 1:
         raise DreeError(f"The effort must be at least 1, not {effort}.")
-    solver = recipe_of(key, known_entry(key, folder), {}).solver
-    return HGS(solver.iterations * effort, solver.seed + 1)
+    recipe = recipe_of(key, known_entry(key, folder), {})
+    return HGS(recipe.iterations * recipe.restarts * effort, recipe.restarts + 1)
 
 
 def check_set(

@@ -48,13 +48,8 @@ class NodeNorm(nn.Module):
 
     def forward(self, nodes_BND: Tensor) -> Tensor:
         """Standardise, then scale and shift each channel."""
-        return standardise(nodes_BND) * self.gain + self.bias
-
-
-def standardise(nodes_BND: Tensor) -> Tensor:
-    """Zero mean and unit (population) variance over the nodes."""
-    normed: Tensor = _Standardise.apply(nodes_BND)  # type: ignore[no-untyped-call]
-    return normed
+        normed: Tensor = _Norm.apply(nodes_BND, self.gain, self.bias)  # type: ignore[no-untyped-call]
+        return normed
 
 
 def self_attention(query_key_value: Tensor, heads: int) -> Tensor:
@@ -69,21 +64,25 @@ def self_attention(query_key_value: Tensor, heads: int) -> Tensor:
     return attended.transpose(1, 2).flatten(2)
 
 
-class _Standardise(torch.autograd.Function):
+class _Norm(torch.autograd.Function):
+    """Zero mean and unit (population) variance over the nodes, then gain and bias."""
+
     @staticmethod
-    def forward(ctx: Any, x_BND: Tensor) -> Tensor:
+    def forward(ctx: Any, x_BND: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
         centred = x_BND - x_BND.mean(1, keepdim=True)
         scale = centred.square().mean(1, keepdim=True).add_(1e-5).rsqrt_()
         normed = centred.mul_(scale)
-        ctx.save_for_backward(normed, scale)
-        return normed
+        ctx.save_for_backward(normed, scale, gain)
+        return torch.addcmul(bias, normed, gain)
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> Tensor:
-        normed, scale = ctx.saved_tensors
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        normed, scale, gain = ctx.saved_tensors
         (gradient,) = upstream
-        slope = (gradient * normed).mean(1, keepdim=True)
-        return (gradient - gradient.mean(1, keepdim=True)).sub_(normed * slope).mul_(scale)
+        slope, level = (gradient * normed).sum(1, keepdim=True), gradient.sum(1, keepdim=True)
+        to_x = gradient - level / normed.shape[1]
+        to_x.addcmul_(normed, slope, value=-1 / normed.shape[1]).mul_(scale * gain)
+        return to_x, slope.sum((0, 1)), level.sum((0, 1))
 
 
 class _SmallAttention(torch.autograd.Function):
