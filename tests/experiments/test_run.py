@@ -40,6 +40,15 @@ def test_a_run_logs_every_epoch_and_tests_when_due(finished):
     assert matrix.shape == (4, 6)
 
 
+@pytest.mark.parametrize(("scenario", "epochs", "renewed"), [("periodic", 12, [3, 5, 7, 9, 11]), ("drift", 5, [])])
+def test_a_task_that_comes_to_stay_gets_a_new_optimiser(tmp_path, scenario, epochs, renewed):
+    run = Run.start(tmp_path / "run", override(TINY, {"scenario": scenario, "epochs": epochs, "batches": 1}))
+    optimisers = [run.learner.optimiser]
+    run.finish(lambda _: optimisers.append(run.learner.optimiser))
+    changes = [epoch for epoch in range(1, epochs + 1) if optimisers[epoch] is not optimisers[epoch - 1]]
+    assert changes == renewed
+
+
 def test_the_last_row_of_the_matrix_is_what_the_saved_solver_achieves(finished):
     solver = load_solver(finished.folder.path)
     _, matrix, tasks = finished.folder.gaps()
@@ -137,9 +146,17 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_good_checkpoint(t
         return type(progress)(progress.loss * (float("nan") if run.learner.batches == 4 else 1), progress.cost)
 
     monkeypatch.setattr(run.learner, "learn", poisoned)
-    with pytest.raises(DreeError, match="not finite in epoch 2"):
+    with pytest.raises(DreeError, match="not finite from batch 2 of epoch 2 on"):
         run.finish()
     assert Run.resume(tmp_path / "run").epoch == 1
+
+
+def test_an_error_in_the_middle_of_an_epoch_names_its_batch(tmp_path):
+    """Weights that are not numbers make tours that never end."""
+    run = Run.start(tmp_path / "run", override(TINY, {"learner.learning_rate": 1e30}))
+    with pytest.raises(DreeError, match=r"Epoch 1, batch 2: A tour does not end"):
+        run.finish()
+    assert Run.resume(tmp_path / "run").epoch == 0
 
 
 def test_a_half_written_log_line_is_dropped(finished):

@@ -46,7 +46,7 @@ class Run:
         self.device = settings.torch_device()
         self.tests = load_tests(settings)
         method = make_method(settings.method, settings.options)
-        self.batches = settings.batches or method.batches_per_epoch
+        self.batches = settings.batches_per_epoch
         solver = make_solver(settings.problem, settings.solver, settings.seed).to(self.device)
         self.learner = Learner(solver, method, settings.learner, settings.seed)
         self.epoch = 0
@@ -95,13 +95,18 @@ class Run:
         """Learn the next epoch; test and checkpoint where they are due."""
         epoch, learner, settings = self.epoch + 1, self.learner, self.settings
         began = time.perf_counter()
+        if epoch > 1 and self.stream.begins(epoch) and not self.stream.ends(epoch):
+            learner.renew_optimiser()  # another task has come to stay
         learner.method.begin(learner, self.stream, epoch)
         totals = torch.zeros(2, device=self.device)
         broken = torch.zeros(self.batches, dtype=torch.bool, device=self.device)
         for batch in range(self.batches):
             generator = named_generator(settings.seed, "instances", epoch, batch, device=self.device)
             task = learner.method.choose(self.stream, epoch, generator)
-            progress = learner.learn(task.sample(settings.batch_size, generator))
+            try:
+                progress = learner.learn(task.sample(settings.batch_size, generator))
+            except DreeError as error:
+                raise DreeError(f"Epoch {epoch}, batch {batch + 1}: {error}") from None
             totals += torch.stack([progress.loss, progress.cost])
             broken[batch] = ~progress.loss.isfinite()
         learner.method.end(learner, self.stream, epoch)

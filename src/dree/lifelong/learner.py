@@ -55,6 +55,8 @@ class Progress:
 class Learner:
     """A solver, a method, an optimiser and a seed."""
 
+    optimiser: torch.optim.Adam
+
     def __init__(self, solver: Solver, method: Method, settings: LearnerSettings | None = None, seed: int = 0) -> None:
         self.solver = solver
         self.method = method
@@ -63,7 +65,7 @@ class Learner:
         self.batches = 0  # learned so far
         self.device = next(solver.parameters()).device
         self._first_weights = {name: tensor.clone() for name, tensor in solver.state_dict().items()}
-        self.optimiser = self._new_optimiser()
+        self.renew_optimiser()
 
     def learn(self, new: Instances) -> Progress:
         """Learn one batch of new instances."""
@@ -108,11 +110,12 @@ class Learner:
     def restart(self) -> None:
         """Forget everything: the first weights again, and a new optimiser."""
         self.solver.load_state_dict(self._first_weights)
-        self.optimiser = self._new_optimiser()
+        self.renew_optimiser()
 
-    def _new_optimiser(self) -> torch.optim.Adam:
+    def renew_optimiser(self) -> None:
+        """An optimiser without memory of earlier gradients."""
         rate, decay = self.settings.learning_rate, self.settings.weight_decay
-        return torch.optim.Adam(self.solver.parameters(), lr=rate, weight_decay=decay, fused=True)
+        self.optimiser = torch.optim.Adam(self.solver.parameters(), lr=rate, weight_decay=decay, fused=True)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that must survive an interruption, as tensors and plain values."""
