@@ -8,9 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from dree.evaluation.metrics import metrics
+from dree.experiments import RunFolder
 
 TINY = [
     "--set", "epochs=5", "--set", "batches=1", "--set", "batch_size=4", "--set", "test_instances=2",
@@ -27,9 +31,9 @@ def dree(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProces
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    """A folder in which a tiny CVRP run has been made."""
+    """A folder in which a tiny CVRP run has been made, where `dree solve` looks for one."""
     folder = tmp_path_factory.mktemp("place")
-    made = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo", cwd=folder)
+    made = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo/dree", cwd=folder)
     assert made.returncode == 0, made.stderr
     assert "AMFB" in made.stdout
     assert "epoch    4 gaps %  E " in made.stdout
@@ -46,38 +50,84 @@ def test_help_is_there_for_every_command(words):
 
 
 def test_a_run_writes_its_page(place):
-    page = (place / "runs/demo/report.html").read_text()
+    page = (place / "runs/demo/dree/report.html").read_text()
     assert "Learning curves" in page
     assert page.count("<img") >= 3
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
-    assert dree("report", "runs/demo", cwd=place).returncode == 0
+    assert dree("report", "runs/demo/dree", cwd=place).returncode == 0
+    several = dree("report", "runs/demo", cwd=place)
+    assert several.returncode == 2
+    assert "it holds runs: dree. Name one of them." in several.stderr.replace("\n", " ")
 
 
 def test_an_existing_run_is_not_overwritten_but_resumed(place):
-    mixed = dree("run", "--resume", "runs/demo", "--epochs", "50", cwd=place)
+    mixed = dree("run", "--resume", "runs/demo/dree", "--without", "br", cwd=place)
     assert mixed.returncode == 2
     assert "keeps its settings" in mixed.stderr
-    refused = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo", cwd=place)
+    refused = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo/dree", cwd=place)
     assert refused.returncode == 2
     assert "exists already" in refused.stderr
-    resumed = dree("run", "--resume", "runs/demo", cwd=place)
+    resumed = dree("run", "--resume", "runs/demo/dree", cwd=place)
     assert resumed.returncode == 0
     assert "is at epoch 5 of 5" in resumed.stdout
 
 
-def test_the_demo_can_be_made_again_and_leaves_other_runs_alone(tmp_path):
-    settings = TINY
-    assert dree("demo", *settings, "--out", "demo", cwd=tmp_path).returncode == 0
-    again = dree("demo", *settings, "--out", "demo", cwd=tmp_path)
+def test_the_demo_compares_two_methods_in_a_table_and_a_page(tmp_path):
+    made = dree("demo", *TINY, "--set", "options.alpha=7", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    demo = tmp_path / "runs/demo"
+    for method, title in {"fine-tuning": "fine-tuning", "dree": "dree, alpha 7.0"}.items():
+        assert f"{title}    5 gaps %  E " in made.stdout
+        epochs, matrix, _ = RunFolder.open(demo / method).gaps()
+        assert epochs[-1] == 5
+        row = next(line for line in made.stdout.splitlines() if line.startswith(f"│ {title} "))
+        assert row.split("│")[1].strip() == title
+        assert [float(cell) for cell in row.split("│")[2:-1]] == [
+            round(value, 2) for value in metrics(matrix).as_dict().values()
+        ]
+    chosen = {name: RunFolder.open(demo / name).settings() for name in ("fine-tuning", "dree")}
+    assert chosen["dree"] == replace(chosen["fine-tuning"], method="dree", options={"alpha": 7})
+    page = (demo / "report.html").read_text()
+    assert "DREE beside fine-tuning" in page
+    assert page.count("<img") == 4
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
+    (tmp_path / "stops.csv").write_text("x,y,demand\n0,0,0\n1,0,2\n0,1,2\n")
+    assert "Cost: 3.41421" in dree("solve", "stops.csv", "--capacity", "4", cwd=tmp_path).stdout  # by DREE's solver
+
+    impossible = dree("demo", "--set", "sizes.U=11", cwd=tmp_path)
+    assert impossible.returncode == 2
+    assert (demo / "report.html").exists()
+    again = dree("demo", *TINY, cwd=tmp_path)
     assert again.returncode == 0
     assert "Replacing the earlier demo" in again.stdout
-    assert dree("run", "--preset", "demo", *TINY, "--out", "other", cwd=tmp_path).returncode == 0
-    refused = dree("demo", *settings, "--out", "other", cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "not a demo" in refused.stderr
-    impossible = dree("demo", "--set", "sizes.U=11", "--out", "demo", cwd=tmp_path)
-    assert impossible.returncode == 2
-    assert (tmp_path / "demo/report.html").exists()
+    assert RunFolder.open(demo / "dree").settings().options == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "folder", "options"),
+    [
+        (["--method", "dree", "--without", "pir"], "dree-without-pir-T5-seed0", {"without": "pir"}),
+        (["--method", "dree", "--set", "options.alpha=50"], "dree-alpha-50.0-T5-seed0", {"alpha": 50}),
+        (["--method", "llr-bc", "--set", "options.buffer_every=10"], "llr-bc-buffer_every-10-T5-seed0", None),
+    ],
+)
+def test_an_ablation_or_an_option_has_a_folder_of_its_own(tmp_path, arguments, folder, options):
+    (tmp_path / "tiny.json").write_text(json.dumps({"solver": {"width": 16, "layers": 1}, "batch_size": 4}))
+    small = ["--epochs", "5", "--set", "batches=1", "--set", "test_instances=1", "--config", "tiny.json"]
+    made = dree("run", "--preset", "demo", *small, *arguments, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    (path,) = (tmp_path / "runs").iterdir()
+    assert path.name.startswith(f"demo-cvrp-drift-1-{folder}-batch_size=4-batches=1-test_instances=1-solver.width=16")
+    found = RunFolder.open(path).settings().options
+    assert found == (options or {"buffer_every": 10})
+
+
+def test_the_help_of_run_names_every_method_and_how_to_set_an_option():
+    from dree.lifelong import METHODS
+
+    words = " ".join(dree("run", "--help").stdout.replace("│", " ").split())
+    assert f"{', '.join(METHODS)}, or a dotted path to your own class" in words
+    assert "options.alpha=50" in words
 
 
 def test_square_brackets_in_names_and_messages_are_not_markup(place):
@@ -168,7 +218,7 @@ def test_a_bad_file_gets_a_clear_message(place, name):
     content, message = BAD_FILES[name]
     (place / name).write_text(content)
     with pytest.raises(DreeError, match=message):
-        answer(load_solver(place / "runs/demo"), read_instance(place / name))
+        answer(load_solver(place / "runs/demo/dree"), read_instance(place / name))
 
 
 @pytest.mark.parametrize(
@@ -179,6 +229,12 @@ def test_a_bad_file_gets_a_clear_message(place, name):
         (["solve", "ok.csv", "--capacity", "9", "--png", "x.gif"], "png"),
         (["solve", "ok.csv", "--capacity", "99999999999999999999999"], "whole numbers"),
         (["run", "--method", "fine-tunning"], "Did you mean 'fine-tuning'"),
+        (["run", "--without", "pir"], "Nothing can be left out of method 'fine-tuning'. Use --without with --method"),
+        (["run", "--method", "llr-bc", "--set", "options.without=br"], "Nothing can be left out of method 'llr-bc'"),
+        (["run", "--method", "dree", "--without", "bri"], "Did you mean 'br'"),
+        (["run", "--method", "dree", "--set", "options.alhpa=1"], "Did you mean 'options.alpha'"),
+        (["demo", "--set", "method=li"], "dree run --preset demo --method NAME"),
+        (["demo", "--set", "options.buffer=0"], "buffer"),
         (["run", "--set", "epcohs=3"], "Did you mean 'epochs'"),
         (["run", "--config", "absent.json"], "There is no settings file"),
         (["run", "--resume", "nowhere"], "is not a run"),

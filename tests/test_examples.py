@@ -13,6 +13,7 @@ from dree.experiments import DEMO, Run
 from dree.lifelong import Learner, LearnerSettings, method_class
 from dree.lifelong.checkpoint import load_checkpoint, save_checkpoint
 from dree.settings import override
+from dree.testing import check_method
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -31,6 +32,11 @@ def test_both_files_hold_the_same_stops():
     assert torch.equal(json.coords, csv.coords)
     assert torch.equal(json.demands, csv.demands)
     assert torch.equal(json.capacity, csv.capacity)
+
+
+def test_the_own_method_is_short_and_keeps_to_what_methods_must(problem, rehearse):
+    assert len((EXAMPLES / "own_method.py").read_text().splitlines()) < 40
+    check_method(rehearse, problem=problem, within_epochs=problem == "tsp")
 
 
 def test_the_own_method_keeps_the_newest_batches_without_their_copies(problem, rehearse):

@@ -19,7 +19,7 @@ LAYERS = [
     {"tasks", "solvers"},
     {"data"},
     {"lifelong"},
-    {"evaluation"},
+    {"evaluation", "testing"},
     {"experiments"},
     {"report"},
     {"terminal"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -36,31 +35,38 @@ app.command()(metrics)
 plots.command()(curves)
 
 DEMO_FOLDER = Path("runs/demo")
-PERIODIC_EPOCHS = 1200  # the paper's: six tasks of 200 epochs
+METHOD_HELP = "fine-tuning, dree, llr-bc, li, mt-ref, mt-cumulative, or a dotted path to your own class."
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="The run's folder; an earlier demo there is replaced.")] = DEMO_FOLDER,
+    out: Annotated[Path, typer.Option(help="The demo's folder; an earlier demo there is replaced.")] = DEMO_FOLDER,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Change a setting, for example epochs=20. Repeatable.")
     ] = None,
 ) -> None:
-    """Learn a small drifting stream of delivery problems on the CPU and write a page about it (2 minutes)."""
-    from dree.experiments import DEMO, Run, RunFolder
+    """Fine-tuning and DREE learn the same small drifting stream on the CPU; a page compares them (4 minutes)."""
+    from dree.experiments import Run
+    from dree.experiments.demo import COST, PAGE, clear_demo, demo_settings
     from dree.experiments.run import load_tests
-    from dree.settings import override, parse_assignments
+    from dree.report.comparison_page import comparison_table, write_comparison_page
+    from dree.report.progress import watching_all
+    from dree.settings import parse_assignments
 
-    chosen = override(DEMO, parse_assignments(settings or []))
-    load_tests(chosen)  # what cannot be run must not replace anything
-    if out.exists():
-        earlier = RunFolder.open(out)
-        if earlier.manifest()["kind"] != "demo":
-            raise DreeError(f"{out} is a run but not a demo, so it is left alone. Choose another folder with --out.")
+    chosen = demo_settings(parse_assignments(settings or []))
+    load_tests(chosen["dree"])  # what cannot be run must not replace anything
+    if clear_demo(out):
         say(f"Replacing the earlier demo in {out}.")
-        with earlier.locked():
-            shutil.rmtree(out)
-    _finish_run(Run.start(out, chosen, say, kind="demo"))
+    runs = [Run.start(out / method, each, say, kind="demo") for method, each in chosen.items()]
+    try:
+        with watching_all(runs, list(COST.values()), console) as watch:
+            for each in runs:
+                each.finish(watch(each))
+    except KeyboardInterrupt:
+        _fail("Stopped. Begin again with: dree demo", code=130)
+    paths = [each.folder.path for each in runs]
+    console.print(comparison_table(paths, "Gaps in per cent"))
+    say(f"Page: {write_comparison_page(paths, out / PAGE, 'DREE beside fine-tuning')}")
 
 
 @app.command()
@@ -70,19 +76,26 @@ def run(
     scenario: Annotated[str | None, typer.Option(help="drift, periodic or sudden.")] = None,
     order: Annotated[int | None, typer.Option(help="The paper's task order, 1 to 5.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Length of the stream T.")] = None,
-    method: Annotated[str | None, typer.Option(help="fine-tuning, or a dotted path to your own class.")] = None,
+    method: Annotated[str | None, typer.Option(help=METHOD_HELP)] = None,
+    without: Annotated[str | None, typer.Option(help="An ablation of DREE: leave out pir, br or ee.")] = None,
     seed: Annotated[int | None, typer.Option(help="Fixes everything random.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 or bf16.")] = None,
     config: Annotated[Path | None, typer.Option(help="A JSON file of settings.")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Change any setting, for example solver.layers=3. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Change any setting, for example solver.layers=3, or options.alpha=50 for one of the method's own "
+            "(docs/formats.md has them all). Repeatable.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder (default: runs/<what it is>).")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with an interrupted run in this folder.")] = None,
 ) -> None:
     """Train a solver through a stream of tasks; killed at any moment, it goes on with --resume."""
     from dree.experiments import Run, preset
+    from dree.experiments.naming import check_ablation, run_name
     from dree.settings import override, parse_assignments
 
     options = {
@@ -91,6 +104,7 @@ def run(
         "order": order,
         "epochs": epochs,
         "method": method,
+        "options.without": without,
         "seed": seed,
         "device": device,
         "learner.precision": precision,
@@ -104,25 +118,29 @@ def run(
         _finish_run(resumed)
         return
     changes = {**(_read_config(config) if config else {}), **given, **parse_assignments(settings or [])}
-    chosen = override(preset(preset_name), changes)
-    stream = chosen.stream()
-    laws = chosen.order if isinstance(chosen.order, int) else "".join(stream.order)
-    name = f"{chosen.problem}-{chosen.scenario}-{laws}-{chosen.method}-T{stream.epochs}-seed{chosen.seed}"
-    _finish_run(Run.start(out or Path("runs") / name, chosen, say))
+    start = preset(preset_name)
+    if "options.without" in changes:
+        check_ablation(changes.get("method", start.method))
+    chosen = override(start, changes)
+    _finish_run(Run.start(out or Path("runs") / run_name(chosen, preset_name), chosen, say))
 
 
 @app.command()
-def report(run_folder: Annotated[Path, typer.Argument(help="A run's folder.")]) -> None:
-    """Write a run's page again, finished or not."""
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="A run's folder, or several on the same stream.")],
+    out: Annotated[Path, typer.Option(help="Where the page about several runs goes.")] = Path("comparison.html"),
+) -> None:
+    """Write a run's page again, finished or not; or one page that compares several runs."""
+    from dree.report.comparison_page import write_comparison_page
     from dree.report.run_page import write_run_page
 
-    say(f"Page: {write_run_page(run_folder)}")
+    say(f"Page: {write_run_page(runs[0]) if len(runs) == 1 else write_comparison_page(runs, out)}")
 
 
 @app.command()
 def solve(
     file: Annotated[Path, typer.Argument(help="A .json or .csv file: see docs/formats.md.")],
-    run_folder: Annotated[Path, typer.Option("--run", help="The run whose solver is used.")] = DEMO_FOLDER,
+    run_folder: Annotated[Path, typer.Option("--run", help="The run whose solver is used.")] = DEMO_FOLDER / "dree",
     capacity: Annotated[int | None, typer.Option(help="The vehicle's capacity, where the file has none.")] = None,
     output: Annotated[Path | None, typer.Option("--json", help="Write routes and cost to this JSON file.")] = None,
     picture: Annotated[Path | None, typer.Option("--png", help="Draw the routes to this file.")] = None,

@@ -47,6 +47,20 @@ def override(settings: T, changes: Mapping[str, Any]) -> T:
     return build(type(settings), values)
 
 
+def differences(settings: T, base: T) -> dict[str, Any]:
+    """The settings that are not the same as in `base`, by their dotted names."""
+    ours, theirs = _flat(dataclasses.asdict(settings)), _flat(dataclasses.asdict(base))  # type: ignore[call-overload]
+    return {name: value for name, value in ours.items() if name not in theirs or value != theirs[name]}
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        full = prefix + name
+        flat |= _flat(value, f"{full}.") if isinstance(value, Mapping) and value else {full: value}
+    return flat
+
+
 def parse_assignments(texts: list[str]) -> dict[str, Any]:
     """`name=value` texts as values: JSON where it is JSON, else the text itself."""
     result = {}

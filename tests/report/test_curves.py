@@ -7,7 +7,7 @@ import pytest
 
 from dree.errors import DreeError
 from dree.report import as_svg_or_png_data_uri, learning_curves
-from dree.report.curves import scale_for
+from dree.report.curves import scale_for, scale_from_best
 from dree.tasks import LAWS, make_stream
 
 EPOCHS = list(range(0, 101, 10))
@@ -122,3 +122,23 @@ def test_any_number_of_tasks_gets_as_many_panels():
     for count in (1, 4, 5, 11):
         gaps = {f"task {i}": falling(9, 5) for i in range(count)}
         assert len(learning_curves(EPOCHS, gaps, {}).axes) == count
+
+
+@pytest.mark.parametrize(
+    ("curves", "kind", "high"),
+    [
+        ([[200.0, 4.0, 9.0], [300.0, 20.0, 3.0]], "cut", 12.0),  # 9 after the best of 4; 20 came before the best
+        ([[200.0, float("nan"), 30.0, 36.0]], "cut", 42.0),
+        ([[5.0, 3.0, 4.9]], "linear", None),  # nothing would be cut
+        ([[200.0, -1.0, 2.0, 2.0]], "cut", None),  # a solver better than the references: as without `from_best`
+    ],
+)
+def test_an_axis_from_the_best_on_has_room_for_what_was_forgotten(curves, kind, high):
+    scale = scale_from_best(curves)
+    assert scale.kind == kind
+    if high is None:
+        assert scale == scale_for(curves)
+    else:
+        assert (scale.low, scale.high) == (0.0, high)
+    figure = learning_curves(range(len(curves[0])), {str(i): gaps for i, gaps in enumerate(curves)}, {}, from_best=True)
+    assert figure.axes[0].get_ylim() == (scale.low, scale.high)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from dree.errors import DreeError, unknown
-from dree.lifelong import LearnerSettings, make_method
+from dree.lifelong import LearnerSettings, make_method, method_class
 from dree.problems import rules
 from dree.solvers import POMOSettings
 from dree.tasks import SyntheticStream, Task, make_stream
@@ -66,6 +66,11 @@ class RunSettings:
         stream = self.stream()
         return stream.finer() if self.tests == "finer" else stream.tests()
 
+    @property
+    def batches_per_epoch(self) -> int:
+        """New batches in an epoch: as set, or the method's own number."""
+        return self.batches or method_class(self.method).batches_per_epoch
+
     def torch_device(self) -> torch.device:
         """Where to learn: on a GPU where there is one, unless told otherwise."""
         if self.device == "cuda" and not torch.cuda.is_available():
@@ -78,7 +83,7 @@ class RunSettings:
 DEMO = RunSettings(
     epochs=50,
     sizes={"U": 10, "R": 10, "E": 20, "G": 20, "C": 30, "GM": 30},
-    batches=40,
+    batches=32,  # of fine-tuning; DREE's are 25, in the paper's ratio
     test_every=2,
     device="cpu",
     solver=POMOSettings(width=64, heads=4, layers=3, feed_forward=128),

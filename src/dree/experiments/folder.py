@@ -13,6 +13,7 @@ import fcntl
 import io
 import json
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,8 @@ from dree.files import write_text
 from dree.settings import build
 
 FORMAT = 1
+# With a number: left over by a process that was killed while it wrote the file.
+OWN_FILES = re.compile(r"checkpoint|\.lock|\.?(manifest\.json|(metrics|timings)\.jsonl|gaps\.csv|report\.html)(\.\d+)?")
 
 
 class RunFolder:
@@ -71,7 +74,9 @@ class RunFolder:
     def open(path: Path) -> RunFolder:
         """An existing folder."""
         if not (path / "manifest.json").is_file():
-            raise DreeError(f"{path} is not a run: it has no manifest.json.")
+            inside = sorted(file.parent.name for file in path.glob("*/manifest.json"))
+            hint = f" But it holds runs: {', '.join(inside)}. Name one of them." if inside else ""
+            raise DreeError(f"{path} is not a run: it has no manifest.json.{hint}")
         return RunFolder(path)
 
     def manifest(self) -> dict[str, Any]:
@@ -106,6 +111,25 @@ class RunFolder:
             for left_over in self.checkpoints.glob(".*.safetensors.*"):  # of a process that was killed
                 left_over.unlink()
             yield
+
+    def strangers(self) -> list[Path]:
+        """What lies in the folder and was not written by the run."""
+        return [file for file in sorted(self.path.iterdir()) if not OWN_FILES.fullmatch(file.name)]
+
+    def remove(self) -> None:
+        """Delete what the run has written, its manifest last, and the folder if there is nothing else in it.
+
+        To be called while the folder is `locked`.
+        """
+        strangers = self.strangers()
+        own = [file for file in self.path.iterdir() if file not in strangers]
+        for file in sorted(own, key=lambda file: file.name == "manifest.json"):
+            if file.is_dir():
+                shutil.rmtree(file)
+            else:
+                file.unlink()
+        if not strangers:
+            self.path.rmdir()
 
     def truncate_logs(self, epoch: int) -> None:
         """Drop what was logged after an epoch."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,8 @@ from dree.errors import DreeError
 from dree.evaluation.metrics import METRICS, Metrics, metrics
 from dree.experiments.configuration import PAPER_EPOCHS, RunSettings
 from dree.experiments.folder import RunFolder
+from dree.experiments.naming import method_title
+from dree.settings import differences
 from dree.tasks.streams import ORDERS
 
 # What may differ between runs of the paper, or has no part in what is learned and measured.
@@ -26,7 +28,7 @@ class Kind(NamedTuple):
     problem: str
     scenario: str
     epochs: int
-    method: str
+    method: str  # with its ablation and its changed options: `dree without pir`
     tests: str  # principal or finer
 
 
@@ -71,7 +73,7 @@ def run_metrics(path: Path) -> list[RunMetrics]:
     length = settings.stream().epochs
     found = []
     for tests, columns in kinds.items():
-        kind = Kind(settings.problem, settings.scenario, length, settings.method, tests)
+        kind = Kind(settings.problem, settings.scenario, length, method_title(settings), tests)
         values = metrics(matrix[:, columns])
         found.append(RunMetrics(path, settings, kind, epochs[-1], values, _published(settings, kind)))
     return found
@@ -98,16 +100,7 @@ def means(runs: Sequence[RunMetrics]) -> list[MeanMetrics]:
 
 def departures(settings: RunSettings) -> dict[str, Any]:
     """Settings that are not the paper's, among those that all its runs share; a dot reaches into a group."""
-    ours, paper = _flat(asdict(settings)), _flat(asdict(RunSettings()))
-    return {name: value for name, value in ours.items() if name not in FREE and value != paper.get(name)}
-
-
-def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        full = prefix + name
-        flat |= _flat(value, f"{full}.") if isinstance(value, dict) and value else {full: value}
-    return flat
+    return {name: value for name, value in differences(settings, RunSettings()).items() if name not in FREE}
 
 
 def _published(settings: RunSettings, kind: Kind) -> Row | None:

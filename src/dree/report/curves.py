@@ -56,15 +56,18 @@ def learning_curves(
     gaps: Curves | Mapping[str, Curves],
     active: Mapping[str, Sequence[tuple[int, int]]],
     titles: Mapping[str, str] | None = None,
+    from_best: bool = False,
 ) -> Figure:
     """Gap over epochs with a grey band where the task takes part in training; a dot marks each best gap.
 
     `gaps` maps a task to its gaps, or a method to such a mapping. Gaps much larger than most put the axis on
-    a logarithmic scale, or cut it where some gap is not positive; its label says so.
+    a logarithmic scale, or cut it where some gap is not positive; its label says so. With `from_best` the axis is
+    plain and has room for what follows each best gap, where forgetting shows; what is above before that is cut.
     """
     methods = _by_method(gaps)
     tasks = _check(epochs, methods, active)
-    scale = scale_for([gap for curves in methods.values() for gap in curves.values()])
+    every = [gap for curves in methods.values() for gap in curves.values()]
+    scale = scale_from_best(every) if from_best else scale_for(every)
     columns = columns_for(len(tasks))
     rows = -(-len(tasks) // columns)
     figure = figure_with_layout(2.95 * columns + 0.6, 1.95 * rows + 0.75)
@@ -101,6 +104,18 @@ def scale_for(curves: Sequence[Sequence[float]]) -> Scale:
         return Scale("cut", low - 0.08 * (top - low), top)
     room = 0.06 * (high - low) or 0.5 * abs(high) or 1.0
     return Scale("linear", 0.0 if low >= 0 else low - room, high + 1.5 * room)
+
+
+def scale_from_best(curves: Sequence[Sequence[float]]) -> Scale:
+    """A plain axis with room for all that follows the best gap of each curve; what came before may leave it."""
+    known = [_known(curve) for curve in curves]
+    low = min(float(curve.min()) for curve in known)
+    needed = 1.15 * max(float(curve[curve.argmin() :].max()) for curve in known)
+    digit = 10.0 ** np.floor(np.log10(needed)) if needed > 0 else 1.0
+    top = float(np.ceil(needed / digit * 5) * digit / 5)  # a round number: 10, 12, 14, ..., 20, 22, ...
+    if top >= max(float(curve.max()) for curve in known) or low < 0:
+        return scale_for(curves)
+    return Scale("cut", 0.0, top)
 
 
 def _known(curve: Sequence[float]) -> NDArray[np.float64]:

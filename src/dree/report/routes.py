@@ -107,9 +107,9 @@ def draw_routes(
     return figure
 
 
-def routes_grid(solutions: Sequence[Solution]) -> Figure:
-    """Several solutions side by side, without legends; loads stand in the panels where they fit."""
-    columns = columns_for(len(solutions))
+def routes_grid(solutions: Sequence[Solution], columns: int | None = None) -> Figure:
+    """Several solutions side by side, row by row, without legends; loads stand in the panels where they fit."""
+    columns = columns or columns_for(len(solutions))
     sheet = Sheet(columns, -(-len(solutions) // columns), side=3.0, below=UNDER)
     figure = sheet.figure()
     for index, solution in enumerate(solutions):

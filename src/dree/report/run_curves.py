@@ -10,6 +10,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from dree.errors import DreeError
 from dree.experiments import RunFolder, RunSettings
+from dree.experiments.naming import run_labels
 from dree.experiments.summary import principal_columns
 from dree.report.curves import add_legend, draw_curve, frame_panel, mark_active, scale_for
 from dree.report.style import INK, LABEL, MUTED, TITLE, figure_with_layout, law_title
@@ -37,7 +38,7 @@ def run_curves(paths: Sequence[Path]) -> Figure:
     runs = [_read(path) for path in paths]
     if not runs:
         raise DreeError("There are no runs to draw: give at least one run's folder.")
-    labels = _labels(runs)
+    labels = run_labels([run.path for run in runs], [run.settings for run in runs])
     problems = list(dict.fromkeys(run.settings.problem for run in runs))
     strips = max(len(run.gaps) for run in runs)
     figure = figure_with_layout(COLUMN * len(problems) + 0.3, STRIP * strips + 1.0)
@@ -80,12 +81,3 @@ def _read(path: Path) -> _Run:
     settings = folder.settings()
     gaps = {law: matrix[:, tasks.index(task)].tolist() for task, law in principal_columns(settings, tasks).items()}
     return _Run(path, settings, settings.stream(), epochs, gaps)
-
-
-def _labels(runs: Sequence[_Run]) -> list[str]:
-    """Runs are called by their methods, or by their folders where a method occurs twice with one problem."""
-    methods = [(run.settings.problem, run.settings.method) for run in runs]
-    if len(set(methods)) == len(methods):
-        return [method for _, method in methods]
-    names = [run.path.resolve().name for run in runs]
-    return names if len(set(names)) == len(names) else [str(run.path) for run in runs]

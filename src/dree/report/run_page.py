@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
 from rich.table import Table as RichTable
 
 from dree.errors import DreeError
-from dree.evaluation.answers import answer
 from dree.evaluation.metrics import metrics
-from dree.experiments import RunFolder, load_solver
-from dree.experiments.run import load_tests
+from dree.experiments import RunFolder, RunSettings
+from dree.experiments.naming import method_title
 from dree.report.curves import learning_curves
 from dree.report.gallery import examples
+from dree.report.numbers import memory_sections
 from dree.report.page import Heading, Picture, Section, Text, gaps_section, metrics_section, write_page
-from dree.report.routes import Solution, routes_grid
+from dree.report.routes import routes_grid
+from dree.report.solutions import learned_solutions
 from dree.report.style import law_title
 from dree.report.tables import Value, metrics_table
 
@@ -34,8 +34,7 @@ def write_run_page(path: Path) -> Path:
     settings, manifest = folder.settings(), folder.manifest()
     stream = settings.stream()
     epochs, matrix, tasks = folder.gaps()
-    tests = settings.test_tasks()
-    titles = {name: f"{law_title(name)}, n = {tests[name].size}" for name in tasks}
+    titles = task_titles(settings, tasks)
     curves = {name: matrix[:, column].tolist() for column, name in enumerate(tasks)}
     final = {f"epoch {epoch}": dict(zip(tasks, matrix[row], strict=True)) for epoch, row in _rows(epochs).items()}
     sections: list[Section] = [
@@ -53,15 +52,16 @@ def write_run_page(path: Path) -> Path:
         Picture.of(examples(stream.tests(), settings.seed), "Principal tasks", "One example of each principal task"),
         Heading("Routes"),
         Picture.of(
-            _routes(path),
+            routes_grid(list(learned_solutions(path).values())),
             "Routes of the learned solver on test instances, the best over all starts and eight symmetric views",
             "Routes on one instance a task",
         ),
+        *memory_sections({settings.method: folder.log("metrics.jsonl")}),
     ]
     facts = {
         "problem": settings.problem,
         "scenario": f"{settings.scenario}, order {settings.order}, {stream.epochs} epochs",
-        "method": settings.method,
+        "method": method_title(settings),
         "seed": str(settings.seed),
         "hardware": f"{manifest['hardware']['device']}, {manifest['hardware']['threads']} threads",
         "learning time": f"{sum(row['seconds'] for row in folder.log('timings.jsonl')):.0f} s",
@@ -70,6 +70,12 @@ def write_run_page(path: Path) -> Path:
     }
     subtitle = f"A {settings.problem.upper()} solver learned through a stream of tasks"
     return write_page(folder.report, path.name, subtitle, sections, facts, shlex.join(manifest["command"]))
+
+
+def task_titles(settings: RunSettings, tasks: Sequence[str]) -> dict[str, str]:
+    """What a run's test tasks are called in figures and tables."""
+    tests = settings.test_tasks()
+    return {name: f"{law_title(name)}, n = {tests[name].size}" for name in tasks}
 
 
 def _rows(epochs: list[int]) -> dict[int, int]:
@@ -81,24 +87,4 @@ def _metrics(folder: RunFolder) -> dict[str, dict[str, Value]]:
     _, matrix, tasks = folder.gaps()
     if not tasks:
         raise DreeError(f"{folder.path} has not been tested yet. Continue it with: dree run --resume {folder.path}")
-    return {folder.settings().method: dict(metrics(matrix).as_dict())}
-
-
-def _routes(path: Path) -> Figure:
-    solver, settings = load_solver(path), RunFolder.open(path).settings()
-    solutions = []
-    for law, test in load_tests(replace(settings, tests="principal")).items():
-        first = test.instances[:1]
-        found = answer(solver, first)
-        gap = (found.cost / float(test.references[0]) - 1) * 100
-        solutions.append(
-            Solution(
-                first.coords[0].numpy(),
-                found.actions,
-                settings.problem,
-                f"{law_title(law)}: {found.cost:.2f} ({gap:+.1f} %)",
-                None if first.demands is None else first.demands[0].numpy(),
-                found.capacity,
-            )
-        )
-    return routes_grid(solutions)
+    return {method_title(folder.settings()): dict(metrics(matrix).as_dict())}

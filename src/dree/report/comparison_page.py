@@ -1,0 +1,124 @@
+"""The page about several runs on one stream: what each method has learned, and what it has forgotten."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.table import Table as RichTable
+
+from dree.errors import DreeError
+from dree.evaluation.metrics import Metrics, metrics
+from dree.experiments import RunFolder
+from dree.experiments.naming import run_labels
+from dree.report.curves import learning_curves
+from dree.report.gallery import examples
+from dree.report.numbers import memory_sections
+from dree.report.page import Heading, Picture, Section, Text, gaps_section, metrics_section, write_page
+from dree.report.routes import routes_grid
+from dree.report.run_page import task_titles
+from dree.report.solutions import learned_solutions, reference_solutions
+from dree.report.tables import metrics_table
+
+
+def comparison_table(paths: Sequence[Path], title: str = "") -> RichTable:
+    """The four metrics of each run, for the terminal."""
+    runs = _runs(paths)
+    return metrics_table({label: dict(_metrics(run).as_dict()) for label, run in runs.items()}, title)
+
+
+def write_comparison_page(paths: Sequence[Path], target: Path, title: str = "") -> Path:
+    """Write one page about runs that have learned from the same stream and were tested at the same epochs."""
+    runs = _runs(paths)
+    first = next(iter(runs.values()))
+    settings, stream = first.settings(), first.settings().stream()
+    epochs, _, tasks = first.gaps()
+    titles = task_titles(settings, tasks)
+    measured = {label: _metrics(run) for label, run in runs.items()}
+    curves = {label: dict(zip(tasks, run.gaps()[1].T.tolist(), strict=True)) for label, run in runs.items()}
+    final = {label: {task: gaps[-1] for task, gaps in by_task.items()} for label, by_task in curves.items()}
+    sections: list[Section] = [
+        Heading("Result"),
+        Text(_in_words(measured)),
+        metrics_section({label: dict(values.as_dict()) for label, values in measured.items()}),
+        Heading("Learning curves"),
+        Picture.of(
+            learning_curves(epochs, curves, {task: stream.active(task) for task in tasks}, titles, from_best=True),
+            "Gap on each test task over the epochs, on the same axes. Grey: epochs in which the task takes part in "
+            "training. A curve that rises after the grey shows forgetting.",
+            "One panel per test task with the gap of each method over the epochs",
+        ),
+        gaps_section(final, titles, f"Gap on each test task at epoch {epochs[-1]}"),
+        *memory_sections({label: run.log("metrics.jsonl") for label, run in runs.items()}),
+        Heading("Tasks"),
+        Text("One example of each principal task; the stream goes from one to the next in this order."),
+        Picture.of(examples(stream.tests(), settings.seed), "Principal tasks", "One example of each principal task"),
+        Heading("Routes"),
+        _routes(runs),
+    ]
+    name = title or ", ".join(runs)
+    subtitle = f"{settings.problem.upper()} solvers learned by different methods through one stream of tasks"
+    return write_page(target, name, subtitle, sections, _facts(runs), _commands(runs))
+
+
+def _runs(paths: Sequence[Path]) -> dict[str, RunFolder]:
+    """The runs by what they are called, once they can be compared."""
+    folders = [RunFolder.open(path) for path in paths]
+    settings = [folder.settings() for folder in folders]
+    measured = [folder.gaps() for folder in folders]
+    for path, own, (epochs, _, tasks) in zip(paths, settings, measured, strict=True):
+        if not epochs:
+            raise DreeError(f"{path} has not been tested yet. Continue it with: dree run --resume {path}")
+        if own.stream() != settings[0].stream():
+            raise DreeError(f"{paths[0]} and {path} have learned from different streams and cannot be compared.")
+        if (epochs, tasks) != (measured[0][0], measured[0][2]):
+            raise DreeError(f"{paths[0]} and {path} were tested at different epochs or on different tasks.")
+    return dict(zip(run_labels(paths, settings), folders, strict=True))
+
+
+def _metrics(run: RunFolder) -> Metrics:
+    return metrics(run.gaps()[1])
+
+
+def _in_words(measured: Mapping[str, Metrics]) -> str:
+    """The result for those who do not read tables."""
+    each = [
+        f"{label} ends with an average gap of {values.AP:.2f} %, {values.AFB:.2f} points above its best on each task."
+        for label, values in measured.items()
+    ]
+    return " ".join([*each, "The points above the best are what a method has forgotten."])
+
+
+def _routes(runs: Mapping[str, RunFolder]) -> Picture:
+    """A row for each task: the reference where it is stored, then every run, on the same instance."""
+    columns = [reference_solutions(next(iter(runs.values())).settings())]
+    columns += [learned_solutions(run.path, label) for label, run in runs.items()]
+    shown = [column for column in columns if len(column) == len(columns[-1])]
+    return Picture.of(
+        routes_grid([column[law] for law in shown[-1] for column in shown], len(shown)),
+        "The first test instance of each task, routed by the reference and by the learned solvers: the best over all "
+        "starts and eight symmetric views. Beside a solver's name: how much longer its routes are.",
+        "Routes of the reference and of every solver on one instance a task",
+    )
+
+
+def _facts(runs: Mapping[str, RunFolder]) -> dict[str, str]:
+    settings = {label: run.settings() for label, run in runs.items()}
+    manifest, first = next(iter(runs.values())).manifest(), next(iter(settings.values()))
+    seconds = {label: sum(row["seconds"] for row in run.log("timings.jsonl")) for label, run in runs.items()}
+    batches = {label: each.batches_per_epoch for label, each in settings.items()}
+    return {
+        "problem": first.problem,
+        "scenario": f"{first.scenario}, order {first.order}, {first.stream().epochs} epochs",
+        "new batches an epoch": ", ".join(f"{label} {number}" for label, number in batches.items()),
+        "seed": ", ".join(dict.fromkeys(str(each.seed) for each in settings.values())),
+        "learning time": ", ".join(f"{label} {time:.0f} s" for label, time in seconds.items()),
+        "hardware": f"{manifest['hardware']['device']}, {manifest['hardware']['threads']} threads",
+        "versions": f"dree {manifest['versions']['dree']}, torch {manifest['versions']['torch']}",
+        "started": manifest["created"],
+    }
+
+
+def _commands(runs: Mapping[str, RunFolder]) -> str:
+    return "\n".join(dict.fromkeys(shlex.join(run.manifest()["command"]) for run in runs.values()))
