@@ -1,15 +1,9 @@
-"""A method of your own: learn each new batch together with a recent one.
+"""A method of your own, learning each new batch together with a recent one. docs/own-method.md goes through it.
 
 dree run --preset demo --method examples.own_method.Rehearse
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import torch
-from torch import Tensor
 
 from dree.lifelong import Learner, Lesson, Method
 from dree.problems import Instances
@@ -25,7 +19,7 @@ class Rehearse(Method):
         super().__init__(options)
         self.memory: list[Instances] = []
 
-    def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
+    def replay(self, learner: Learner, lesson: Lesson) -> torch.Tensor | None:
         """REINFORCE on a remembered batch."""
         if not self.memory:
             return None
@@ -34,13 +28,12 @@ class Rehearse(Method):
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Keep the batch without its copies, and let the oldest go."""
-        batch = len(lesson.instances) // lesson.copies
-        self.memory = [*self.memory, lesson.instances[:batch].to("cpu")][-self.kept :]
+        self.memory = [*self.memory, lesson.originals()][-self.kept :]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict:
         """The batches, as tensors."""
         return {"memory": [dict(vars(batch)) for batch in self.memory]}
 
-    def load_state_dict(self, state: Mapping[str, Any], learner: Learner) -> None:
+    def load_state_dict(self, state: dict, learner: Learner) -> None:
         """The batches again."""
         self.memory = [Instances(**batch) for batch in state["memory"]]

@@ -77,6 +77,13 @@ def test_a_tie_changes_nothing_and_a_shorter_tour_is_padded():
     assert both.behaviour[0].equal(old.behaviour[0])
 
 
+def test_padding_that_is_no_longer_needed_goes_with_the_tour_that_needed_it():
+    old = hand_made([2.0, 9.0], [[1, 2, 0, 0], [2, 0, 1, 0]], depth=1)
+    both = old.enhanced(hand_made([3.0, 1.0], [[1, 2, 0]] * 2, depth=2))
+    assert both.actions.tolist() == [[1, 2, 0], [1, 2, 0]]
+    assert both.behaviour.shape == (2, 2, 3)
+
+
 def test_rounding_is_no_improvement():
     """One tour costs 10 on a copy and 9.999998 on another, its mirror image being rounded."""
     old = hand_made([10.0, 10.0], [[1, 2, 0]] * 2, depth=1)
@@ -98,12 +105,13 @@ def test_a_budget_in_bytes_limits_what_is_held():
     for item in range(20):
         slot = buffer.offer(generator)
         if slot is not None:
-            buffer.keep(slot, hand_made([float(item)], [[1, 2, 0]], depth=1), generator)
+            buffer.put(slot, hand_made([float(item)], [[1, 2, 0]], depth=1))
+        buffer.settle(generator)
         assert buffer.bytes <= 3 * size
     assert len(buffer) == buffer.capacity == 3
     assert buffer.seen == 20
     with pytest.raises(DreeError, match=f"one experience takes {size}"):
-        ExperienceBuffer(10, budget=size - 1).keep(0, hand_made([1.0], [[1, 2, 0]], depth=1), generator)
+        ExperienceBuffer(10, budget=size - 1).put(0, hand_made([1.0], [[1, 2, 0]], depth=1))
 
 
 def test_a_buffer_goes_through_its_state_unchanged(problem):
@@ -111,7 +119,7 @@ def test_a_buffer_goes_through_its_state_unchanged(problem):
     buffer = ExperienceBuffer(4, budget=10**6)
     generator = torch.Generator().manual_seed(0)
     for _ in range(3):
-        buffer.keep(buffer.offer(generator), Experience.of(learner.solver, lesson), generator)
+        buffer.put(buffer.offer(generator), Experience.of(learner.solver, lesson))
     other = ExperienceBuffer(4, budget=10**6)
     other.load_state_dict(buffer.state_dict(), torch.device("cpu"))
     assert (other.seen, other.capacity, other.largest, other.bytes) == (3, 4, buffer.largest, buffer.bytes)

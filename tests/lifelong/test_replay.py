@@ -70,6 +70,10 @@ def test_gradients_are_those_of_finite_differences(kind, seed):
 def test_uncertainty_is_nought_for_a_sure_policy_and_one_for_a_uniform_one():
     assert float(uncertainty(log(1.0, 0.0, 0.0, 0.0))) == pytest.approx(0, abs=1e-8)
     assert float(uncertainty(log(0.25, 0.25, 0.25, 0.25))) == pytest.approx(1)
+    for actions in range(2, 120):  # rounding would take some of them below nought
+        sure = torch.full((actions,), NO)
+        sure[0] = 0
+        assert 0 < float(uncertainty(sure)) < 1e-6
     # Variance of (1/2, 1/2, 0, 0) is 1/16, the largest of four actions 3/16.
     assert float(uncertainty(log(0.5, 0.5, 0.0, 0.0))) == pytest.approx(2 / 3)
 

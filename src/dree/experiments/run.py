@@ -102,7 +102,7 @@ class Run:
         broken = torch.zeros(self.batches, dtype=torch.bool, device=self.device)
         for batch in range(self.batches):
             generator = named_generator(settings.seed, "instances", epoch, batch, device=self.device)
-            task = learner.method.choose(self.stream, epoch, generator)
+            task = learner.method.choose(self.stream, epoch, named_generator(settings.seed, "task", epoch, batch))
             try:
                 progress = learner.learn(task.sample(settings.batch_size, generator))
             except DreeError as error:

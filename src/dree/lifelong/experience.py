@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from dree.errors import DreeError
 from dree.lifelong.reservoir import Reservoir
-from dree.problems import Instances, Tours
+from dree.problems import Instances, Tours, rules
 
 if TYPE_CHECKING:
     from dree.lifelong.methods.base import Lesson
@@ -69,12 +69,9 @@ class Experience:
         instances = Instances(
             *(choose(*each) for each in zip(theirs.instances.tensors(), ours.instances.tensors(), strict=True))
         )
-        return Experience(
-            instances,
-            choose(theirs.costs, ours.costs),
-            choose(theirs.actions, ours.actions),
-            choose(theirs.behaviour, ours.behaviour),
-        )
+        actions = rules(instances.problem).trimmed(choose(theirs.actions, ours.actions)[:, None])[:, 0]
+        behaviour = choose(theirs.behaviour, ours.behaviour)[:, : actions.shape[1] - 1]
+        return Experience(instances, choose(theirs.costs, ours.costs), actions, behaviour)
 
     def _padded(self, length: int) -> Experience:
         """Tours that stay at the depot, where they may do nothing else, up to this length."""
@@ -112,17 +109,19 @@ class ExperienceBuffer(Reservoir[Experience]):
         """The memory its experiences take."""
         return sum(experience.bytes for experience in self.items)
 
-    def keep(self, slot: int, experience: Experience, generator: torch.Generator) -> None:
-        """Keep an experience; where so many of this size do not fit in the budget, hold fewer from now on."""
-        self.put(slot, experience)
-        self.largest = max(self.largest, experience.bytes)
-        if self.budget is None:
-            return
-        if self.largest > self.budget:
+    def put(self, slot: int, item: Experience) -> None:
+        """Keep an experience, which must fit in the budget."""
+        self.largest = max(self.largest, item.bytes)
+        if self.budget is not None and self.largest > self.budget:
             raise DreeError(
                 f"The buffer's budget of {self.budget} bytes is too small: one experience takes {self.largest}."
             )
-        self.shrink(self.budget // self.largest, generator)
+        super().put(slot, item)
+
+    def settle(self, generator: torch.Generator) -> None:
+        """Where so many experiences of the largest size do not fit in the budget, hold fewer from now on."""
+        if self.budget is not None and self.largest:
+            self.shrink(self.budget // self.largest, generator)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything in it, as tensors and plain values."""

@@ -59,7 +59,7 @@ def uncertainty(remembered: Tensor) -> Tensor:
     """
     actions = remembered.shape[-1]
     confidence = remembered.exp().var(-1, correction=0) * actions**2 / (actions - 1)
-    return 1 - confidence + 1e-9
+    return (1 - confidence).clamp_min(0) + 1e-9  # rounding takes it below nought
 
 
 def has_choice(remembered: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -46,9 +47,9 @@ def global_chance_unused(what: str) -> Iterator[None]:
         )
 
 
-def _global_states() -> dict[str, str]:
+def _global_states() -> dict[str, bytes]:
     return {
-        "torch": str(torch.get_rng_state().tolist()),
-        "random": str(random.getstate()),
-        "numpy": str(np.random.get_state(legacy=False)),  # noqa: NPY002
+        "torch": torch.get_rng_state().numpy().tobytes(),
+        "random": pickle.dumps(random.getstate()),
+        "numpy": pickle.dumps(np.random.get_state()),  # noqa: NPY002
     }

@@ -18,7 +18,7 @@ from dree.tasks import DriftStream, PeriodicStream, Stream, Task
 from dree.testing.common import located, problems, require
 from dree.testing.observer import Observer
 
-BATCHES, BATCH_SIZE, SEED = 3, 2, 0
+BATCHES, BATCH_SIZE, SEED = 2, 2, 0
 SOLVER = POMOSettings(width=8, heads=2, layers=1, feed_forward=16)
 LAWS = ("U", "R")
 SIZES = (("U", 5), ("R", 7))
@@ -37,7 +37,7 @@ def check_method(make: Callable[[], Method], problem: str | None = None, *, with
     and without symmetric copies. What must hold: it repeats with its seed; stopped after any epoch and restored from a
     checkpoint, it goes on bit for bit; hidden randomness, leftover gradients, wrong losses, tasks from nowhere and
     changes of what is not its own are refused. With `within_epochs` it is stopped after every single batch as well.
-    Give options that make a method act early: in these streams there are 4 epochs of 3 batches.
+    Give options that make a method act early: in these streams there are 4 epochs of 2 batches.
     """
     for name in problems(problem):
         streams: tuple[tuple[Stream, int], ...] = (
@@ -68,8 +68,8 @@ def _check(make: Callable[[], Method], stream: Stream, copies: int, within_epoch
             require(
                 parting is None,
                 f"{whole.name}, stopped after every {pause} and restored from its checkpoint, goes another way than "
-                f"without stopping: they differ {parting}. All that it goes by must be in state_dict, and be taken over "
-                "by load_state_dict.",
+                f"without stopping: they differ {parting}. All that it goes by must be in state_dict, and be taken "
+                "over by load_state_dict.",
             )
 
 
@@ -100,6 +100,8 @@ class Journey:
         """Learn the whole stream; where there is a pause, stop after every epoch or batch and restore."""
         for epoch in range(1, self.stream.epochs + 1):
             with located(f"in epoch {epoch}"):
+                if epoch > 1 and self.stream.begins(epoch) and not self.stream.ends(epoch):
+                    self.learner.renew_optimiser()
                 self.learner.method.begin(self.learner, self.stream, epoch)
                 for batch in range(1, BATCHES + 1):
                     self.learn(epoch, batch)
@@ -127,8 +129,8 @@ class Journey:
         of_stream = (task.name, instances.customers) in self.sizes.items()
         require(
             instances.problem == self.stream.problem and (of_stream or _fingerprints(instances) <= self.seen),
-            f"{self.name}.choose gives the task {task.name} ({instances.problem}, {instances.customers} customers), which "
-            "is none of the stream's, and whose instances have not been learned before.",
+            f"{self.name}.choose gives the task {task.name}, whose instances ({instances.problem}, "
+            f"{instances.customers} customers) are of no task of the stream, and have not been learned before.",
         )
 
     def save(self) -> Path:

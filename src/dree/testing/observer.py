@@ -117,17 +117,18 @@ _ADVICE = {
 def _versions(learner: Learner, lesson: Lesson) -> dict[str, list[int]]:
     """How often the tensors that a hook must leave alone have been changed in place."""
     parameters = list(learner.solver.parameters())
-    groups = {
-        "the solver's weights": parameters,
+    groups: dict[str, list[Tensor]] = {
+        "the solver's weights": [*parameters],
         "the solver's gradients": [each.grad for each in parameters if each.grad is not None],
         "the lesson": [*lesson.instances.tensors(), lesson.tours.actions, lesson.tours.costs],
     }
     return {name: [tensor._version for tensor in tensors] for name, tensors in groups.items()}
 
 
-def _optimiser_settings(learner: Learner) -> list[dict[str, Any]]:
+def _optimiser_settings(learner: Learner) -> str:
+    """As text, in which tuples and the lists that checkpoints make of them are the same."""
     groups = learner.optimiser.param_groups
-    return [{name: value for name, value in group.items() if name != "params"} for group in groups]
+    return json.dumps([{name: value for name, value in group.items() if name != "params"} for group in groups])
 
 
 def _tensors(value: object, path: str) -> Iterator[tuple[str, Tensor]]:

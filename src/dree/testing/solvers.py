@@ -49,8 +49,8 @@ def _check(solver: Solver, teacher: Solver) -> None:
     _check_recording(solver, instances)
     _check_policies(solver, instances, tours)
     _check_scoring(solver, instances, tours)
-    _check_imitation(solver, teacher, instances, tours)
     _check_rows(solver, instances, tours)
+    _check_imitation(solver, teacher, instances, tours)
     same = all(torch.equal(old, new) for old, new in zip(before, solver.parameters(), strict=True))
     require(same, "Solving and scoring change the solver's weights.")
 
@@ -212,7 +212,9 @@ def _check_gradient(solver: Solver, function: Callable[[], Tensor], what: str) -
 
 def _gradient(solver: Solver) -> Tensor:
     """All gradients in one row; a weight that takes no part has zero."""
-    return torch.cat([(torch.zeros_like(each) if each.grad is None else each.grad).flatten() for each in solver.parameters()])
+    return torch.cat(
+        [(torch.zeros_like(each) if each.grad is None else each.grad).flatten() for each in solver.parameters()]
+    )
 
 
 def _picked(policy: Tensor, actions: Tensor) -> Tensor:
@@ -229,7 +231,7 @@ def _shaken(solver: Solver) -> Solver:
     generator = named_generator(0, "check_solver", "teacher")
     with torch.no_grad():
         for parameter in solver.parameters():
-            parameter += 0.3 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+            parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype), alpha=0.3)
     return solver
 
 

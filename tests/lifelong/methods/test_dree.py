@@ -189,6 +189,16 @@ def test_a_budget_too_small_for_one_batch_is_refused_when_that_shows():
         learner.learn(batch())
 
 
+def test_a_byte_budget_shrinks_the_buffer_while_it_is_replayed_and_enhanced():
+    """Batches that grow, so that again and again fewer fit than are there."""
+    learner = learner_with(buffer_bytes=20_000, lower=1.0, upper=1.0)
+    for number in range(40):
+        learner.learn(random_instances("cvrp", 4, 4 + number // 4, seed=number))
+        assert learner.method.buffer.bytes <= 20_000
+    assert 1 <= len(learner.method.buffer) < 20
+    assert learner.method.buffer.seen == 40
+
+
 def test_its_report_counts_bytes_and_improvements():
     learner = learner_with()
     for number in range(5):

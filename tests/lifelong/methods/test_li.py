@@ -94,7 +94,7 @@ def test_where_the_past_cannot_be_sampled_remembered_batches_take_its_place():
     learner.method.begin(learner, stream, 1)
     for number in range(6):
         learner.learn(random_instances("tsp", 3, 6, seed=number))
-    assert len(learner.method.memory) == 4
+    assert (len(learner.method.memory), learner.method.memory.seen) == (4, 6)
     tasks = [learner.method.choose(stream, 2, generator) for _ in range(400)]
     old = [task for task in tasks if isinstance(task, Remembered)]
     assert len(old) == pytest.approx(200, abs=40)
@@ -103,6 +103,9 @@ def test_where_the_past_cannot_be_sampled_remembered_batches_take_its_place():
         batch.coords.sum().item() for batch in learner.method.memory.items
     }
     assert (old[0].problem, old[0].size) == ("tsp", 6)
+    for _ in range(50):  # what is learned again is not remembered again
+        task = learner.method.choose(stream, 2, generator)
+        assert learner.method._is_new != isinstance(task, Remembered)
 
 
 def test_bad_options_are_refused():

@@ -30,6 +30,10 @@ class Lesson:
     encoding: Any  # the solver's encoding of the instances, with gradient
     copies: int = 1  # of each instance
 
+    def originals(self) -> Instances:
+        """The instances without their mirrored copies, as tensors of their own."""
+        return self.instances[torch.arange(len(self.instances) // self.copies, device=self.instances.device)]
+
     def best(self) -> tuple[Tensor, Tours]:
         """The copy on which each instance was solved best, as a row of `instances`, and that tour (P = 1)."""
         best = self.tours.best()
@@ -57,7 +61,7 @@ class Method:
         """An epoch begins."""
 
     def choose(self, stream: Stream, epoch: int, generator: torch.Generator) -> Task:
-        """The task of the next batch: by default the one the stream is at."""
+        """The task of the next batch: by default the one the stream is at. The generator is on the host."""
         return stream.task(epoch)
 
     def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:

@@ -37,7 +37,7 @@ class DREEOptions:
     lower: float = 1.0  # LB and UB: new batches from one instance replay to the next
     upper: float = 4.0
     divergence: str = "softened"  # or literal
-    without: str | None = None  # an ablation: pir, br or ee is left out
+    without: str | None = None  # an ablation: pir, br or ee is left out, and the interval is fixed at 3.56
 
     def __post_init__(self) -> None:
         """Refuse what is no DREE."""
@@ -102,8 +102,9 @@ class DREE(Method):
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Keep the new experience if the reservoir takes it, and the enhanced one."""
         for slot, experience in self._to_keep:
-            self.buffer.keep(slot, experience, learner.chance("shrink"))
+            self.buffer.put(slot, experience)
         self._to_keep = []
+        self.buffer.settle(learner.chance("shrink"))
 
     def alpha(self, learner: Learner) -> float:
         """The weight of behaviour replay for the learner's problem."""

@@ -79,20 +79,17 @@ class Li(Method):
         super().__init__(options)
         self.exemplar: Solver | None = None
         self.memory: Reservoir[Instances] = Reservoir(self.options.buffer)
-        self._can_sample = True
-
-    def begin(self, learner: Learner, stream: Stream, epoch: int) -> None:
-        """Note whether earlier tasks can be sampled."""
-        self._can_sample = stream.can_sample_past
+        self._is_new = False  # the batch is of the current task, and cannot be had again
 
     def choose(self, stream: Stream, epoch: int, generator: torch.Generator) -> Task:
         """The current task or, as often, an earlier one."""
-        if draw(2, generator) == 0:
+        past = epoch - 1 if stream.can_sample_past else len(self.memory)
+        if not past or draw(2, generator) == 0:
+            self._is_new = not stream.can_sample_past
             return stream.task(epoch)
-        if not stream.can_sample_past:
-            kept = len(self.memory)
-            return Remembered(self.memory.items[draw(kept, generator)]) if kept else stream.task(epoch)
-        return stream.task(1 + draw(epoch - 1, generator) if epoch > 1 else epoch)
+        self._is_new = False
+        number = draw(past, generator)
+        return stream.task(1 + number) if stream.can_sample_past else Remembered(self.memory.items[number])
 
     def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
         """How far the policy is from the exemplar's, on the tours of the lesson."""
@@ -105,11 +102,9 @@ class Li(Method):
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Keep instances that can never be sampled again."""
-        if self._can_sample:
-            return
-        slot = self.memory.offer(learner.chance("reservoir"))
+        slot = self.memory.offer(learner.chance("reservoir")) if self._is_new else None
         if slot is not None:
-            self.memory.put(slot, lesson.instances[: len(lesson.instances) // lesson.copies])
+            self.memory.put(slot, lesson.originals())
 
     def end(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """Refresh the exemplar."""

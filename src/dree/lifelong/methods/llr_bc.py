@@ -100,8 +100,8 @@ class LLRBC(Method):
         if not self.replayed:
             return None
         chosen = torch.randperm(len(self.replayed), generator=learner.chance("experience"))[: self.options.sample]
-        steps = sorted((self.replayed[row] for row in chosen.tolist()), key=_nodes)
-        groups = [list(group) for _, group in groupby(steps, key=_nodes)]
+        steps = sorted((self.replayed[row] for row in chosen.tolist()), key=_shape)
+        groups = [list(group) for _, group in groupby(steps, key=_shape)]
         alpha = PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
         total = torch.stack([self._distance(learner, group) for group in groups]).sum()
         return alpha * total / len(steps)
@@ -119,8 +119,9 @@ class LLRBC(Method):
     @torch.no_grad()
     def _collect(self, learner: Learner, lesson: Lesson) -> None:
         """Offer every step of the batch, without its symmetric copies, in which there was something to decide."""
-        rows = slice(len(lesson.instances) // lesson.copies)
-        instances, actions, encoding = lesson.instances[rows], lesson.tours.actions[rows], lesson.encoding[rows]
+        instances = lesson.originals()
+        rows = slice(len(instances))
+        actions, encoding = learner.solver.rules.trimmed(lesson.tours.actions[rows]), lesson.encoding[rows]
         decisions = actions.shape[-1] - 1 - (instances.problem == "tsp")  # a TSP's last step has no choice
         states = learner.solver.rules.hindsight(instances, actions)
         chance = learner.chance("reservoir")
@@ -164,5 +165,5 @@ def _at(step: int, of_all: Tensor) -> Tensor:
     return of_all[:, :, step].clone()
 
 
-def _nodes(step: Step) -> int:
-    return step.instances.nodes
+def _shape(step: Step) -> tuple[int, ...]:
+    return tuple(step.policy.shape)
