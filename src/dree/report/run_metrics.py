@@ -37,7 +37,7 @@ def runs_table(runs: Sequence[RunMetrics], means: Sequence[MeanMetrics]) -> Grou
     for kind in dict.fromkeys(run.kind for run in runs):
         title = f"{kind.method}, {kind.problem.upper()}, {kind.scenario}, {kind.epochs} epochs, {kind.tests} tests"
         table = Table(title=escape(title), title_justify="left")
-        table.add_column("run")
+        table.add_column("run", min_width=14)
         table.add_column("order")
         for name in METRICS:
             table.add_column(name, justify="right", no_wrap=True)
