@@ -23,6 +23,7 @@ METHODS = {
     "dree": ["--set", "options.buffer=9"],
     "llr-bc": ["--set", "options.buffer=30", "--set", "options.sample=3"],
     "li": ["--set", "options.refresh_every=2"],
+    "mt-ref": [],
     "mt-cumulative": [],
 }
 FILES = ("metrics.jsonl", "gaps.csv", "checkpoint/000000010.safetensors", "checkpoint/000000009.safetensors")
