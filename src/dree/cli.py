@@ -30,9 +30,6 @@ app = typer.Typer(
 plots = typer.Typer(help="Draw pictures.", no_args_is_help=True)
 app.add_typer(plots, name="plot")
 app.add_typer(data, name="data")
-app.command()(evaluate)
-app.command()(metrics)
-plots.command()(curves)
 
 DEMO_FOLDER = Path("runs/demo")
 METHOD_HELP = "fine-tuning, dree, llr-bc, li, mt-ref, mt-cumulative, or a dotted path to your own class."
@@ -187,6 +184,11 @@ def plot_tasks(
 
     save(gallery(problem, spec, seed=seed), out)
     say(f"Gallery: {out}")
+
+
+app.command()(evaluate)  # here, so that the help lists demo and run first
+app.command()(metrics)
+plots.command()(curves)
 
 
 def main() -> None:
