@@ -236,6 +236,7 @@ def _finish_run(run: Run) -> None:
         with watching(run, console) as watch:
             run.finish(watch)
     except KeyboardInterrupt:
-        _fail(f"Stopped after epoch {run.epoch}. Go on with: dree run --resume {run.folder.path}", code=130)
+        stopped = f"Stopped after epoch {run.epoch}, last saved after epoch {run.saved}."
+        _fail(f"{stopped} Go on with: dree run --resume {run.folder.path}", code=130)
     console.print(metrics_summary(run.folder.path))
     say(f"Page: {write_run_page(run.folder.path)}")

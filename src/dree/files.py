@@ -15,14 +15,14 @@ from typing import Any
 from dree.errors import DreeError
 
 
-def write_bytes(path: Path, content: bytes) -> Path:
-    """Write a whole file in one step, on the disk when this returns; folders are made on the way."""
+def write_bytes(path: Path, *parts: bytes | memoryview) -> Path:
+    """Write a whole file, of one part or several, in one step; on the disk when this returns. Folders are made."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("wb") as file:
-                file.write(content)
+                file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)

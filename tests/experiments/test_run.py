@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,13 +13,22 @@ from dree.data import SetKey, TestSet, find_set, load_test, user_folder, write_t
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
 from dree.experiments import DEMO, Run, RunFolder, RunSettings, load_solver
+from dree.experiments import run as run_module
 from dree.experiments.folder import FORMAT
 from dree.experiments.run import load_tests
 from dree.settings import override
 
 TINY = override(
     DEMO,
-    {"epochs": 5, "batches": 2, "batch_size": 4, "test_instances": 3, "solver.width": 16, "solver.layers": 1},
+    {
+        "epochs": 5,
+        "batches": 2,
+        "batch_size": 4,
+        "test_instances": 3,
+        "checkpoint_seconds": 0,
+        "solver.width": 16,
+        "solver.layers": 1,
+    },
 )
 
 
@@ -149,6 +159,55 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_good_checkpoint(t
     with pytest.raises(DreeError, match="not finite from batch 2 of epoch 2 on"):
         run.finish()
     assert Run.resume(tmp_path / "run").epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "takes", "saved"),
+    [
+        (60, 0, [0, 2, 4, 5]),
+        (60, 3, [0, 2, 4, 5]),  # twenty times 3 is no more than 60
+        (60, 4, [0, 3, 5]),
+        (90, 0, [0, 3, 5]),
+        (10, 0, [0, 1, 2, 3, 4, 5]),
+        (1e9, 0, [0, 5]),
+        (0, 100, [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_checkpoints_wait_for_the_time_set_and_for_twenty_times_what_they_take(
+    tmp_path, monkeypatch, wanted, takes, saved
+):
+    """By a clock of their own: an epoch of two batches takes 30 seconds."""
+    run = Run.start(tmp_path / "run", override(TINY, {"checkpoint_seconds": wanted}))
+    now, learn, written = [1000.0], run.learner.learn, []
+
+    def slow_learn(batch):
+        now[0] += 15
+        return learn(batch)
+
+    def slow_save(folder, number, state):
+        now[0] += takes
+        written.append(number)
+
+    monkeypatch.setattr(run_module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(run_module, "save_checkpoint", slow_save)
+    monkeypatch.setattr(run.learner, "learn", slow_learn)
+    run.finish()
+    assert written == saved
+
+
+def test_when_checkpoints_are_written_makes_no_difference(tmp_path, finished):
+    seldom = Run.start(tmp_path / "seldom", override(TINY, {"checkpoint_seconds": 1e9}))
+    seldom.finish()
+    for name in ("metrics.jsonl", "gaps.csv", "checkpoint/000000005.safetensors"):
+        assert (seldom.folder.path / name).read_bytes() == (finished.folder.path / name).read_bytes()
+
+
+def test_a_run_knows_which_epoch_its_newest_checkpoint_has(tmp_path):
+    run = Run.start(tmp_path / "run", override(TINY, {"checkpoint_seconds": 1e9}))
+    saved = []
+    run.finish(lambda _: saved.append(run.saved))
+    assert saved == [0, 0, 0, 0, 5]
+    assert Run.resume(run.folder.path).saved == 5
 
 
 def test_an_error_in_the_middle_of_an_epoch_names_its_batch(tmp_path):

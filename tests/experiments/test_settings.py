@@ -49,6 +49,8 @@ def test_settings_survive_a_round_trip_through_plain_values(name):
         ({"tests": "fine"}, "Did you mean 'finer'"),
         ({"tests": "finer", "scenario": "periodic"}, "Only a stream that drifts"),
         ({"batches": 0}, "'batches' must be at least 1"),
+        ({"checkpoint_seconds": -1}, "'checkpoint_seconds' must be at least 0, not -1"),
+        ({"checkpoint_seconds": float("nan")}, "'checkpoint_seconds' must be at least 0, not nan"),
         ({"sizes": {"U": 0}}, "at least 1 customers"),
         ({"learner.learning_rate": "fast"}, "must be float"),
     ],

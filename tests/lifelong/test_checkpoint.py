@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save, save_file
 
 from dree.errors import DreeError
 from dree.lifelong import checkpoint
-from dree.lifelong.checkpoint import checkpoints, load_checkpoint, load_latest, save_checkpoint
+from dree.lifelong.checkpoint import KINDS, checkpoints, load_checkpoint, load_latest, save_checkpoint
 
 STATE = {
     "epoch": 3,
@@ -19,6 +20,7 @@ STATE = {
     "numbers": {0: torch.arange(4), "1": [torch.tensor(2.5), {"deep": torch.ones(2, 3, dtype=torch.bfloat16)}]},
     "mask": torch.tensor([True, False]),
     "empty": torch.zeros(0, 2),
+    "turned": torch.arange(6.0).reshape(2, 3).T,
 }
 
 
@@ -37,6 +39,42 @@ def test_a_state_comes_back_as_it_was_saved(tmp_path):
     assert loaded["numbers"]["1"][1]["deep"].equal(torch.ones(2, 3, dtype=torch.bfloat16))
     assert loaded["mask"].equal(torch.tensor([True, False]))
     assert loaded["empty"].shape == (0, 2)
+    assert loaded["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_every_type_of_tensor_comes_back(tmp_path, dtype):
+    tensors = [torch.tensor([1, 0, 3]).to(dtype), torch.tensor(1).to(dtype), torch.zeros(0, 2).to(dtype)]
+    loaded = load_checkpoint(save_checkpoint(tmp_path, 1, {"tensors": tensors}))["tensors"]
+    assert [(each.dtype, each.shape, each.tolist()) for each in loaded] == [
+        (dtype, each.shape, each.tolist()) for each in tensors
+    ]
+
+
+def test_a_type_that_cannot_be_kept_is_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"no tensors of torch.complex64, as at /wave"):
+        save_checkpoint(tmp_path, 1, {"wave": torch.zeros(1, dtype=torch.complex64)})
+
+
+def test_tensors_that_share_memory_come_back_apart(tmp_path):
+    line = torch.arange(4.0, requires_grad=True)
+    state = load_checkpoint(save_checkpoint(tmp_path, 1, {"all": line, "again": line, "half": line[2:]}))
+    state["all"].zero_()
+    assert (state["again"].tolist(), state["half"].tolist()) == ([0, 1, 2, 3], [2, 3])
+
+
+def test_a_state_is_written_as_it_is_at_that_moment(tmp_path):
+    weights = torch.ones(3)
+    path = save_checkpoint(tmp_path, 1, {"weights": weights})
+    weights.zero_()
+    assert load_checkpoint(path)["weights"].tolist() == [1, 1, 1]
+
+
+def test_the_file_is_the_one_that_safetensors_would_write(tmp_path):
+    path = save_checkpoint(tmp_path, 1, {"half": torch.ones(3, dtype=torch.bfloat16), "é": torch.ones(5)})
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata()
+    assert path.read_bytes() == save(load_file(path), metadata)
 
 
 def test_the_two_newest_are_kept_and_no_temporary_file_stays(tmp_path):

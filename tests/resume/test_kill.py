@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ from dree.lifelong.checkpoint import checkpoints
 SETTINGS = [
     "--preset", "demo", "--set", "epochs=20", "--set", "batches=3", "--set", "batch_size=8",
     "--set", "test_instances=4", "--set", "test_every=1", "--set", "solver.width=16", "--set", "solver.layers=1",
+    "--set", "checkpoint_seconds=0",
 ]  # fmt: skip
 METHODS = {
     "fine-tuning": [],
@@ -94,4 +96,27 @@ def test_stopped_at_every_epoch_it_ends_bit_identical(tmp_path, whole):
         run.folder.truncate_logs(run.epoch)
         run.learn_epoch()
     for name in FILES:
+        assert (tmp_path / "run" / name).read_bytes() == (uninterrupted / name).read_bytes(), name
+
+
+def test_abandoned_long_after_its_newest_checkpoint_it_ends_bit_identical(tmp_path, whole):
+    """What was learned, logged and tested since then is dropped and comes again."""
+    _, uninterrupted = whole
+    settings = replace(Run.resume(uninterrupted).settings, checkpoint_seconds=1e9)
+    run = Run.start(tmp_path / "run", settings)
+    run.test()
+    for saved, abandoned in ((0, 3), (5, 11), (12, 19)):
+        while run.epoch < saved:
+            run.learn_epoch()
+        run.checkpoint()
+        while run.epoch < abandoned:
+            run.learn_epoch()
+        assert [row["epoch"] for row in run.folder.log("metrics.jsonl")] == list(range(1, abandoned + 1))
+        assert run.folder.gaps()[0] == list(range(abandoned + 1))
+        run = Run.resume(tmp_path / "run")
+        assert run.epoch == saved
+        run.folder.truncate_logs(run.epoch)
+    run.finish()
+    assert [int(file.stem) for file in checkpoints(tmp_path / "run/checkpoint")] == [20, 12]
+    for name in FILES[:3]:
         assert (tmp_path / "run" / name).read_bytes() == (uninterrupted / name).read_bytes(), name

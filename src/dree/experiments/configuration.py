@@ -36,7 +36,7 @@ class RunSettings:
     tests: str = "principal"  # what is tested: the principal tasks, or finer: 41 tasks along the drift
     test_every: int = 20  # epochs
     test_instances: int | None = None  # of each test task; None: all there are
-    checkpoint_every: int = 1  # epochs
+    checkpoint_seconds: float = 60.0  # from one checkpoint to the next, at least; 0: one after every epoch
     seed: int = 0
     device: str = "auto"
     solver: POMOSettings = field(default_factory=POMOSettings)
@@ -44,10 +44,12 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything is written."""
-        for name in ("epochs", "batch_size", "batches", "test_every", "test_instances", "checkpoint_every"):
+        for name in ("epochs", "batch_size", "batches", "test_every", "test_instances"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise DreeError(f"Setting '{name}' must be at least 1, not {value}.")
+        if not self.checkpoint_seconds >= 0:
+            raise DreeError(f"Setting 'checkpoint_seconds' must be at least 0, not {self.checkpoint_seconds}.")
         if self.device not in DEVICES:
             raise unknown("device", self.device, DEVICES)
         if self.tests not in TESTS:

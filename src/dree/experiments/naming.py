@@ -15,7 +15,7 @@ from dree.lifelong import make_method, method_class
 from dree.settings import differences
 
 IN_NAME = {"problem", "scenario", "order", "epochs", "method", "seed"}  # always part of a folder's name
-NO_MATTER = {"device", "checkpoint_every"}  # another run, but not another result
+NO_MATTER = {"device", "checkpoint_seconds"}  # another run, but not another result
 LONGEST = 160  # characters; file systems take 255
 
 

@@ -22,6 +22,8 @@ from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.randomness import named_generator
 from dree.solvers import Solver, make_solver
 
+PAUSE = 20  # from one checkpoint to the next, at least so many times as long as the first took to write
+
 
 @dataclass(frozen=True)
 class Tested:
@@ -49,10 +51,11 @@ class Run:
         self.batches = settings.batches_per_epoch
         solver = make_solver(settings.problem, settings.solver, settings.seed).to(self.device)
         self.learner = Learner(solver, method, settings.learner, settings.seed)
-        self.epoch = 0
+        self.epoch = self.saved = 0  # complete, and in the newest checkpoint
         self.tested: list[int] = []
         self.matrix: list[list[float]] = []
         self._say = say
+        self._next_checkpoint = time.perf_counter() + settings.checkpoint_seconds
 
     @staticmethod
     def start(path: Path, settings: RunSettings, say: Callable[[str], object] = print, kind: str = "run") -> Run:
@@ -114,7 +117,7 @@ class Run:
         if broken.any():
             raise DreeError(
                 f"The loss is not finite from batch {int(broken.nonzero()[0]) + 1} of epoch {epoch} on, so learning "
-                f"stopped. The checkpoint before that epoch is kept in {self.folder.checkpoints}. Try a smaller "
+                f"stopped. The newest checkpoint in {self.folder.checkpoints} is from before that epoch. Try a smaller "
                 "learner.learning_rate, or precision fp32."
             )
         report = learner.method.report()
@@ -125,7 +128,7 @@ class Run:
         gaps = self.test() if due else None
         self.folder.append("metrics.jsonl", {"epoch": epoch, "task": name, "loss": loss, "cost": cost} | report)
         self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds})
-        if epoch % settings.checkpoint_every == 0 or due:
+        if epoch == self.stream.epochs or time.perf_counter() >= self._next_checkpoint:
             self.checkpoint()
         return Tested(epoch, name, cost, gaps)
 
@@ -138,8 +141,11 @@ class Run:
         return gaps
 
     def checkpoint(self) -> None:
-        """Write what is needed to go on from here."""
+        """Write what is needed to go on from here; the next one waits, so that writing takes little of the time."""
+        wait, began = self.settings.checkpoint_seconds, time.perf_counter()
         save_checkpoint(self.folder.checkpoints, self.epoch, self.state_dict())
+        self.saved, ended = self.epoch, time.perf_counter()
+        self._next_checkpoint = ended + (wait and max(wait, PAUSE * (ended - began)))
 
     def state_dict(self) -> dict[str, Any]:
         """The learner, and where the run is."""
@@ -152,7 +158,8 @@ class Run:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where an earlier `state_dict` was taken."""
-        self.epoch, self.tested, self.matrix = state["epoch"], state["tested"], state["matrix"]
+        self.epoch = self.saved = state["epoch"]
+        self.tested, self.matrix = state["tested"], state["matrix"]
         self.learner.load_state_dict(state["learner"])
 
 

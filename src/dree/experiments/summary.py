@@ -19,7 +19,7 @@ from dree.settings import differences
 from dree.tasks.streams import ORDERS
 
 # What may differ between runs of the paper, or has no part in what is learned and measured.
-FREE = {"problem", "scenario", "order", "epochs", "method", "seed", "device", "checkpoint_every", "tests"}
+FREE = {"problem", "scenario", "order", "epochs", "method", "seed", "device", "checkpoint_seconds", "tests"}
 
 
 class Kind(NamedTuple):

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from dree.errors import DreeError
@@ -23,6 +22,21 @@ from dree.files import write_bytes
 FORMAT = "dree-checkpoint"
 VERSION = 1
 KEPT = 2
+KINDS = {  # a tensor's type as safetensors calls it
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 
 
 def save_checkpoint(folder: Path, number: int, state: Mapping[str, Any]) -> Path:
@@ -30,8 +44,7 @@ def save_checkpoint(folder: Path, number: int, state: Mapping[str, Any]) -> Path
     tensors: dict[str, Tensor] = {}
     plain = _take_tensors(state, "", tensors)
     header = {"version": VERSION, "state": plain, "digest": _digest(plain, tensors)}
-    # One entry only: safetensors writes several in random order, and equal states should be equal files.
-    path = write_bytes(folder / f"{number:09d}.safetensors", save(tensors, {FORMAT: json.dumps(header)}))
+    path = write_bytes(folder / f"{number:09d}.safetensors", *_parts(tensors, json.dumps(header)))
     for old in checkpoints(folder)[KEPT:]:
         old.unlink(missing_ok=True)
     return path
@@ -88,7 +101,9 @@ class UnusableError(DreeError):
 def _take_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     """The plain part of a state; its tensors go to `tensors` and leave their name behind."""
     if isinstance(value, Tensor):
-        tensors[name] = value.detach().cpu().contiguous().clone()
+        if value.dtype not in KINDS:
+            raise TypeError(f"A checkpoint holds no tensors of {value.dtype}, as at {name}")
+        tensors[name] = value.detach().cpu().contiguous()
         return {"tensor": name}
     if isinstance(value, Mapping):
         return {"dict": [[key, _take_tensors(item, f"{name}/{key}", tensors)] for key, item in value.items()]}
@@ -114,7 +129,25 @@ def _put_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 def _digest(plain: Any, tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.blake2b(json.dumps(plain).encode(), digest_size=16)
     for name in sorted(tensors):
-        raw = tensors[name].reshape(-1).view(torch.uint8).numpy()
         digest.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)}".encode())
-        digest.update(raw.tobytes())
+        digest.update(_memory(tensors[name]))
     return digest.hexdigest()
+
+
+def _parts(tensors: Mapping[str, Tensor], metadata: str) -> list[bytes | memoryview]:
+    """A safetensors file with one entry of metadata; nothing large is copied, as it would be by safetensors' `save`."""
+    names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))  # so that every tensor is aligned
+    entries: dict[str, Any] = {"__metadata__": {FORMAT: metadata}}
+    end = 0
+    for name in names:
+        begin, end = end, end + tensors[name].nbytes
+        kind, shape = KINDS[tensors[name].dtype], list(tensors[name].shape)
+        entries[name] = {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
+    header = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return [len(header).to_bytes(8, "little"), header, *(_memory(tensors[name]) for name in names)]
+
+
+def _memory(tensor: Tensor) -> memoryview:
+    """The bytes of a contiguous tensor on the CPU, where they are."""
+    return tensor.reshape(-1).view(torch.uint8).numpy().data
