@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "dree"
 LAYERS = [
     {"errors"},
     {"files", "randomness", "settings"},
-    {"problems"},
+    {"kernels", "problems"},
     {"tasks", "solvers"},
     {"data"},
     {"lifelong"},

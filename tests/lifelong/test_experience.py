@@ -5,13 +5,13 @@ import torch
 
 from conftest import random_instances, small_solver
 from dree.errors import DreeError
-from dree.lifelong import FineTuning, Learner, LearnerSettings
+from dree.lifelong import Learner, LearnerSettings, Method
 from dree.lifelong.experience import Experience, ExperienceBuffer
 from dree.problems import Instances
 
 
 def attempt(problem, batch=3, customers=6, seed=1, augmentation=8):
-    learner = Learner(small_solver(problem), FineTuning(), LearnerSettings(augmentation=augmentation), seed=seed)
+    learner = Learner(small_solver(problem), Method(), LearnerSettings(augmentation=augmentation), seed=seed)
     return learner, learner.attempt(random_instances(problem, batch, customers, seed=seed), "solve")
 
 

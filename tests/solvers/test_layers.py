@@ -15,10 +15,11 @@ def draw(*shape: int) -> torch.Tensor:
 
 
 def test_the_gradient_of_node_norm_is_right():
-    def normed(nodes, gain, bias):
-        return functional_call(NodeNorm(3), {"gain": gain, "bias": bias}, nodes)
+    def normed(nodes, change, gain, bias):
+        return functional_call(NodeNorm(3), {"gain": gain, "bias": bias}, (nodes, change))
 
-    assert gradcheck(normed, [each.requires_grad_() for each in (draw(2, 5, 3), draw(3), draw(3) + 1)])
+    inputs = (draw(2, 5, 3), draw(2, 5, 3).flip(1), draw(3), draw(3) + 1)
+    assert gradcheck(normed, [each.requires_grad_() for each in inputs])
 
 
 def test_the_gradient_of_self_attention_is_right():
@@ -26,11 +27,13 @@ def test_the_gradient_of_self_attention_is_right():
 
 
 def test_node_norm_is_the_librarys_instance_norm_over_nodes():
-    nodes = draw(3, 6, 4)
+    nodes, change = draw(2, 3, 6, 4)
     norm = NodeNorm(4).double()
     norm.gain.data, norm.bias.data = draw(4), draw(4) + 1
-    library = functional.instance_norm(nodes.transpose(1, 2), weight=norm.gain, bias=norm.bias).transpose(1, 2)
-    torch.testing.assert_close(norm(nodes), library)
+    library = functional.instance_norm((nodes + change).transpose(1, 2), weight=norm.gain, bias=norm.bias).transpose(
+        1, 2
+    )
+    torch.testing.assert_close(norm(nodes, change), library)
 
 
 def test_self_attention_is_the_librarys_attention_for_few_and_for_many_nodes():

@@ -61,7 +61,7 @@ class Experience:
         """Each instance with the better of two tours; in a tie its own."""
         better = self.improved_by(other)
         length = max(self.actions.shape[1], other.actions.shape[1])
-        ours, theirs = self._padded(length), other._padded(length)
+        ours, theirs = self.padded(length), other.padded(length)
 
         def choose(new: Tensor, old: Tensor) -> Tensor:
             return torch.where(better.view(-1, *[1] * (new.ndim - 1)), new, old)
@@ -73,7 +73,7 @@ class Experience:
         behaviour = choose(theirs.behaviour, ours.behaviour)[:, : actions.shape[1] - 1]
         return Experience(instances, choose(theirs.costs, ours.costs), actions, behaviour)
 
-    def _padded(self, length: int) -> Experience:
+    def padded(self, length: int) -> Experience:
         """Tours that stay at the depot, where they may do nothing else, up to this length."""
         extra = length - self.actions.shape[1]
         if not extra:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dree.errors import DreeError, unknown
+from dree.lifelong.flat import FlatParameters
+from dree.lifelong.graphs import Graphs, Work
 from dree.lifelong.methods import Lesson, Method
 from dree.problems import Instances, Tours, augment
-from dree.randomness import named_generator
+from dree.randomness import named_generator, named_seed
 from dree.solvers import Solver
 
 PRECISIONS = ("fp32", "bf16")
@@ -64,6 +66,8 @@ class Learner:
         self.seed = seed
         self.batches = 0  # learned so far
         self.device = next(solver.parameters()).device
+        self._flat = FlatParameters(solver)
+        self._graphs = Graphs(self._flat) if solver.capturable() else None
         self._first_weights = {name: tensor.clone() for name, tensor in solver.state_dict().items()}
         self.renew_optimiser()
 
@@ -74,7 +78,7 @@ class Learner:
         replayed = self.method.replay(self, lesson)
         if replayed is not None:
             loss = loss + replayed
-        self.optimiser.zero_grad()
+        self._flat.clear_gradient()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         self.method.remember(self, lesson)
@@ -84,20 +88,51 @@ class Learner:
 
     def attempt(self, instances: Instances, purpose: str) -> Lesson:
         """Solve a batch and its symmetric copies by sampling, ready to be learned."""
+        instances = instances.to(self.device)
+        if self.method.whole_lessons:
+            return self._solve(instances, self.generator(purpose))
+
+        def work(generator: torch.Generator, *tensors: Tensor) -> tuple[Tensor, Lesson]:
+            lesson = self._solve(Instances(*tensors), generator)
+            return reinforce(self.solver, lesson), lesson.best_only()
+
+        best: Lesson
+        loss, best = self.differentiate("attempt", work, *instances.tensors(), purpose=purpose)
+        return replace(best, loss=loss)
+
+    def _solve(self, instances: Instances, generator: torch.Generator) -> Lesson:
+        """Tours of a batch and its symmetric copies, sampled."""
         copies = self.settings.augmentation
-        augmented = augment(instances.to(self.device), copies)
+        augmented = augment(instances, copies)
         encoding = self.encode(augmented)
-        tours = self.solver.solve(augmented, generator=self.generator(purpose), encoding=encoding, record=True)
+        tours = self.solver.solve(augmented, generator=generator, encoding=encoding, record=True)
         return Lesson(augmented, tours, encoding, copies)
 
     def loss(self, lesson: Lesson) -> Tensor:
         """The base solver's own loss."""
-        return reinforce(self.solver, lesson)
+        return reinforce(self.solver, lesson) if lesson.loss is None else lesson.loss
+
+    def differentiate(self, name: str, work: Work, *inputs: Tensor, purpose: str = "") -> tuple[Any, ...]:
+        """What some work returns for some inputs, the first of it being a scalar with gradient.
+
+        The work is given a generator, then the inputs. On a CUDA device it is captured once for each shape of the
+        inputs and replayed after that: it must depend on nothing but the inputs, the generator and the solver's
+        weights, and what it returns must be tensors or be able to `map` their tensors.
+        """
+        if self._graphs is None:
+            return work(self.generator(purpose), *inputs)
+        seed = named_seed(self.seed, purpose, self.batches)
+        return self._graphs.differentiate(name, work, *inputs, seed=seed)
 
     def encode(self, instances: Instances, solver: Solver | None = None) -> Any:
         """The solver's encoding (or another solver's) in the learner's precision, with gradient."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
             return (solver or self.solver).encode(instances)
+
+    @property
+    def captures(self) -> bool:
+        """Whether `differentiate` captures."""
+        return self._graphs is not None
 
     def generator(self, purpose: str) -> torch.Generator:
         """The generator of this batch for one purpose."""
@@ -115,7 +150,7 @@ class Learner:
     def renew_optimiser(self) -> None:
         """An optimiser without memory of earlier gradients."""
         rate, decay = self.settings.learning_rate, self.settings.weight_decay
-        self.optimiser = torch.optim.Adam(self.solver.parameters(), lr=rate, weight_decay=decay, fused=True)
+        self.optimiser = torch.optim.Adam([self._flat.weights], lr=rate, weight_decay=decay, fused=True)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that must survive an interruption, as tensors and plain values."""

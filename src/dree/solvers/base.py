@@ -32,6 +32,13 @@ class Solver(nn.Module, ABC):
 
     rules: Rules
 
+    def capturable(self) -> bool:
+        """Whether encoding, solving and scoring never wait for the device, so that they can be captured as a graph.
+
+        Their encodings must then have `map`, which changes every tensor in the same way.
+        """
+        return False
+
     @abstractmethod
     def encode(self, instances: Instances) -> Any:
         """What does not depend on decisions, with gradient; the other methods take it to save doing it twice.

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-if TYPE_CHECKING:
-    from dree.solvers.tape import Tape
+from dree.problems import Instances
 
+KERNEL_NODES = 512  # beyond, a tile of states does not fit in a multiprocessor's registers
 TABLE_NODES = 64  # the table form is used up to this many nodes
 
 
@@ -45,21 +46,32 @@ class Glimpse(NamedTuple):
     load: Tensor | None  # [B, X]: as a share of the capacity
 
 
+class AnyTape(Protocol):
+    """The decisions of a rollout, as they were taken."""
+
+    def score(self, weights_BP: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The log-probability of each tour, and the gradient of their weighted sum for the decoder's tensors."""
+
+
 class Decoder(ABC):
     """Scores of the next node, from tensors whose first dimension is B."""
 
     def __init__(self, heads: int, tensors: tuple[Tensor, ...]) -> None:
         self.heads = heads
         self.tensors = tensors
-        self.recorded: tuple[Tensor, Tape] | None = None  # the actions of a rollout that was recorded, and its tape
+        self.recorded: tuple[Tensor, AnyTape] | None = None  # the actions of a rollout that was recorded, and its tape
 
     def part(self, tensors: tuple[Tensor, ...]) -> Self:
         """The same decoder over other tensors: some rows of its own, or detached ones."""
         return type(self)(self.heads, tensors)
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """The same decoder with every tensor changed in the same way."""
+        return self.part(tuple(map(change, self.tensors)))
+
     def __getitem__(self, rows: slice | Tensor) -> Self:
         """The decoder of some instances."""
-        return self.part(tuple(tensor[rows] for tensor in self.tensors))
+        return self.map(lambda tensor: tensor[rows])
 
     def context(self, starts_BP: Tensor) -> Tensor:
         """What all states of a tour have in common: its start [B, P, K] (TSP), or nothing but the load [B, 1, K]."""
@@ -67,6 +79,24 @@ class Decoder(ABC):
         if table_BNK.shape[1] == 1:
             return table_BNK
         return rows_of(table_BNK, starts_BP)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """In which masks and loads are given."""
+        return self.tensors[0].dtype
+
+    def rollout(
+        self,
+        instances: Instances,
+        starts_BP: Tensor,
+        longest: int,
+        clip: float,
+        generator: torch.Generator | None,
+        *,
+        record: bool,
+    ) -> tuple[Tensor, tuple[Tensor, AnyTape] | None] | None:
+        """Tours of at most `longest` actions, and with `record` these and their tape; None: decide step by step."""
+        return None
 
     @abstractmethod
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
@@ -126,6 +156,12 @@ class GlimpseDecoder(Decoder):
         query, key, value = (split_heads(each, self.heads) for each in (queries, keys, values))
         attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask_BXN[:, None])
         return torch.baddbmm(offset[:, None], attended.transpose(1, 2).flatten(2), pointer.transpose(1, 2))
+
+
+def kernels_serve(nodes_BND: Tensor, heads: int) -> bool:
+    """Whether there are kernels for such nodes: on CUDA devices, for heads that fill a matrix instruction."""
+    _, nodes, width = nodes_BND.shape
+    return nodes_BND.is_cuda and nodes <= KERNEL_NODES and width // heads >= 16 and (width // heads).bit_count() == 1
 
 
 def make_decoder(heads: int, nodes: Projections) -> Decoder:

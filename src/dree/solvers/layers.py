@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+NORM_NODES = 1024  # up to this many nodes, a kernel normalises what is on a CUDA device
 SMALL = 128  # up to this many nodes, plain batched products beat the fused attention of the CPU
 
 
@@ -32,35 +33,40 @@ class EncoderLayer(nn.Module):
         """One layer of the encoder. Under autocast its matrix products are in low precision, and nothing else."""
         exact = nodes_BND.dtype
         attended = self_attention(self.query_key_value(nodes_BND).to(exact), self.heads)
-        nodes_BND = self.norm1(nodes_BND + self.combine(attended).to(exact))
+        nodes_BND = self.norm1(nodes_BND, self.combine(attended).to(exact))
         hidden = functional.relu(self.expand(nodes_BND), inplace=True)
-        normed: Tensor = self.norm2(nodes_BND + self.contract(hidden).to(exact))
+        normed: Tensor = self.norm2(nodes_BND, self.contract(hidden).to(exact))
         return normed
 
 
 class NodeNorm(nn.Module):
-    """Instance norm: each channel of each instance is standardised over the nodes."""
+    """Residual and instance norm: each channel of each instance is standardised over the nodes."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.gain = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
 
-    def forward(self, nodes_BND: Tensor) -> Tensor:
-        """Standardise, then scale and shift each channel."""
-        normed: Tensor = _Norm.apply(nodes_BND, self.gain, self.bias)  # type: ignore[no-untyped-call]
+    def forward(self, nodes_BND: Tensor, change_BND: Tensor) -> Tensor:
+        """Add, standardise, then scale and shift each channel."""
+        if nodes_BND.is_cuda and nodes_BND.shape[1] <= NORM_NODES:
+            from dree.kernels.norm import residual_norm
+
+            return residual_norm(nodes_BND, change_BND, self.gain, self.bias)
+        normed: Tensor = _Norm.apply(nodes_BND + change_BND, self.gain, self.bias)  # type: ignore[no-untyped-call]
         return normed
 
 
 def self_attention(query_key_value: Tensor, heads: int) -> Tensor:
     """Multi-head self-attention of [B, N, 3 D], without its output projection: [B, N, D]."""
     batch, nodes, width = query_key_value.shape
-    split = query_key_value.view(batch, nodes, 3, heads, width // (3 * heads)).permute(2, 0, 3, 1, 4)
+    split = query_key_value.view(batch, nodes, 3, heads, width // (3 * heads)).transpose(1, 3)
     with torch.autocast(query_key_value.device.type, enabled=False):
         if query_key_value.is_cuda or nodes > SMALL:
-            attended = functional.scaled_dot_product_attention(split[0], split[1], split[2])
+            query, key, value = split.unbind(2)
+            attended = functional.scaled_dot_product_attention(query, key, value)
         else:
-            attended = _SmallAttention.apply(split)  # type: ignore[no-untyped-call]
+            attended = _SmallAttention.apply(split.permute(2, 0, 1, 3, 4))  # type: ignore[no-untyped-call]
     return attended.transpose(1, 2).flatten(2)
 
 

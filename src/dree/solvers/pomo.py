@@ -11,12 +11,13 @@ from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from dree.errors import DreeError
 from dree.problems import Instances, State, Tours, rules
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
-from dree.solvers.decoding import Decoder, Projections, TableDecoder, make_decoder
+from dree.solvers.decoding import Decoder, Projections, TableDecoder, kernels_serve, make_decoder
 from dree.solvers.layers import EncoderLayer
 from dree.solvers.tape import Tape
 
@@ -68,6 +69,11 @@ class POMO(Solver):
         self.value = nn.Linear(width, width, bias=False)
         self.combine = nn.Linear(width, width)
 
+    def capturable(self) -> bool:
+        """Where kernels serve."""
+        weight = self.key.weight
+        return weight.is_cuda and weight.shape[0] // self.settings.heads >= 16
+
     def embedding(self, instances: Instances) -> Tensor:
         """The nodes as the encoder sees them first: [B, N, D]."""
         if instances.problem != self.rules.name:
@@ -83,13 +89,33 @@ class POMO(Solver):
     def encode(self, instances: Instances) -> Decoder:
         """Run the encoder, and of the decoder everything that does not depend on decisions.
 
-        Under autocast only the encoder runs in low precision: log-probabilities need every bit.
+        Under autocast the encoder runs in low precision, and on CUDA devices what kernels read of the nodes;
+        log-probabilities need every bit.
         """
-        nodes_BND = self.embedding(instances).to(instances.coords.dtype)
+        with torch.autocast(instances.device.type, enabled=False):
+            nodes_BND = self.embedding(instances)
+        if nodes_BND.is_cuda and torch.is_autocast_enabled("cuda"):
+            nodes_BND = nodes_BND.to(torch.get_autocast_dtype("cuda"))
         for layer in self.layers:
             nodes_BND = layer(nodes_BND)
+        if kernels_serve(nodes_BND, self.settings.heads):
+            return self._pack(nodes_BND)
         with torch.autocast(instances.device.type, enabled=False):
             return make_decoder(self.settings.heads, self._project(nodes_BND))
+
+    def _pack(self, nodes_BND: Tensor) -> Decoder:
+        """The decoder's linear maps as one product, laid out for kernels."""
+        from dree.solvers.kernel_decoder import KernelDecoder
+
+        width, heads = self.settings.width, self.settings.heads
+        of_node, of_load = self.query_last.weight.tensor_split([width], dim=1)
+        maps = [of_node, self.key.weight / math.sqrt(width // heads), self.value.weight]
+        maps.append(self.combine.weight.T / math.sqrt(width))
+        if self.rules.name == "tsp":
+            maps.append(self.query_first.weight)
+        packed = functional.linear(nodes_BND, torch.cat(maps)).view(*nodes_BND.shape[:2], -1, width)
+        offset = nodes_BND.float() @ (self.combine.bias / math.sqrt(width))
+        return KernelDecoder(heads, (packed, of_load.T.expand(len(nodes_BND), -1, -1).contiguous(), offset))
 
     def _project(self, nodes_BND: Tensor) -> Projections:
         """The decoder's linear maps; its output projection is made part of the pointer."""
@@ -121,12 +147,18 @@ class POMO(Solver):
         """Construct tours step by step: sampled with a generator, greedy without."""
         decoder = encoding or self.encode(instances)
         starts = self.rules.starts(instances) if starts is None else starts
+        at_once = decoder.rollout(
+            instances, starts, self.rules.longest(instances), self.settings.clip, generator, record=record
+        )
+        if at_once is not None:
+            at_once_actions, decoder.recorded = at_once
+            return Tours(at_once_actions, self.rules.cost(instances, at_once_actions))
         tape = self._blank_tape(decoder, instances, starts) if record else None
         state = self.rules.begin(instances, starts)
         context = decoder.context(starts)
         actions = [starts]
         while len(actions) < self.rules.shortest(instances) or not self.rules.finished(instances, state).all():
-            share, mask = _view(instances, state, context.dtype)
+            share, mask = _view(instances, state, decoder.dtype)
             if tape is not None and isinstance(decoder, TableDecoder):
                 scores, glimpse = decoder.look(state.current, context, share, mask)
             else:
@@ -233,7 +265,7 @@ class POMO(Solver):
 
     def _logits(self, decoder: Decoder, instances: Instances, state: State, context: Tensor) -> Tensor:
         """Clipped and masked scores of the next node: [..., N] for a state of shape [...]."""
-        share, mask = _view(instances, state, context.dtype)
+        share, mask = _view(instances, state, decoder.dtype)
         scores = decoder.scores(state.current.flatten(1), context, share, mask)
         return (scores.tanh() * self.settings.clip + mask).view(state.blocked.shape)
 

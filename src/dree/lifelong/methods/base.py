@@ -7,7 +7,7 @@ schedule and augmentation are the learner's, so that every method is compared un
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,23 @@ if TYPE_CHECKING:
 class Lesson:
     """One batch as it is learned."""
 
-    instances: Instances  # the batch with its symmetric copies, copy-major
-    tours: Tours  # the solver's sampled answers to them
-    encoding: Any  # the solver's encoding of the instances, with gradient
+    instances: Instances  # the batch with its symmetric copies, copy-major; or of each only the best copy
+    tours: Tours  # the solver's sampled answers to them; or only the best
+    encoding: Any  # the solver's encoding of the instances, with gradient unless the loss is known
     copies: int = 1  # of each instance
+    loss: Tensor | None = None  # the solver's own, where it is known already
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Lesson:
+        """The same lesson, without its loss, with every tensor changed in the same way."""
+        instances = Instances(*map(change, self.instances.tensors()))
+        tours = Tours(change(self.tours.actions), change(self.tours.costs))
+        return Lesson(instances, tours, self.encoding.map(change), self.copies)
+
+    def best_only(self) -> Lesson:
+        """Of each instance only the copy that was solved best, and that tour: a lesson of its own, without its loss."""
+        rows, best = self.best()
+        with torch.no_grad():
+            return Lesson(self.instances[rows], best, self.encoding[rows])
 
     def originals(self) -> Instances:
         """The instances without their mirrored copies, as tensors of their own."""
@@ -50,6 +63,7 @@ class NoOptions:
 class Method:
     """The base of every method. All hooks do nothing; a method overrides what it needs."""
 
+    whole_lessons: bool = True  # False: all it needs of a lesson is `best`, and lessons can be had much faster
     batches_per_epoch: int = 164  # new batches an epoch; a method that solves more for itself takes fewer
     options_class: type = NoOptions  # a frozen dataclass: what can be set, with its defaults
 

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from dree.errors import unknown
 from dree.lifelong.experience import Experience, ExperienceBuffer
 from dree.lifelong.methods.base import Lesson, Method
 from dree.lifelong.replay import PAPER_ALPHA, Interval, behaviour_loss, check_coefficient, divergence
+from dree.problems import Instances, Tours
 
 if TYPE_CHECKING:
     from dree.lifelong.learner import Learner
@@ -53,6 +55,7 @@ class DREEOptions:
 class DREE(Method):
     """Rehearse what was learned, and refine what is rehearsed."""
 
+    whole_lessons = False
     batches_per_epoch = 128  # and about 36 replayed ones
     options_class = DREEOptions
     options: DREEOptions
@@ -96,8 +99,17 @@ class DREE(Method):
 
     def behaviour_replay(self, learner: Learner, old: Experience) -> Tensor:
         """How far the policy has gone from a remembered one."""
-        current = learner.solver.behave(old.instances, old.tours, encoding=learner.encode(old.instances))
-        return behaviour_loss(current, old.behaviour, self.options.divergence)
+        if learner.captures:
+            old = old.padded(-(-old.actions.shape[1] // 16) * 16)  # few lengths, hence few captures
+
+        def work(_: torch.Generator, behaviour: Tensor, actions: Tensor, *tensors: Tensor) -> tuple[Tensor]:
+            instances, tours = Instances(*tensors), Tours(actions[:, None], actions.new_zeros(len(actions), 1))
+            current = learner.solver.behave(instances, tours, encoding=learner.encode(instances))
+            return (behaviour_loss(current, behaviour, self.options.divergence),)
+
+        loss: Tensor
+        (loss,) = learner.differentiate("behaviour", work, old.behaviour, old.actions, *old.instances.tensors())
+        return loss
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Keep the new experience if the reservoir takes it, and the enhanced one."""

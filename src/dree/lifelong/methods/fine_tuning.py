@@ -7,3 +7,5 @@ from dree.lifelong.methods.base import Method
 
 class FineTuning(Method):
     """No memory at all: the baseline that forgets."""
+
+    whole_lessons = False

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class MultiTask(Method):
     """MT-Ref: every batch is of a random task of the whole stream, past or future. An ideal, not a method."""
 
+    whole_lessons = False
     batches_per_epoch = 128
 
     def choose(self, stream: Stream, epoch: int, generator: torch.Generator) -> Task:

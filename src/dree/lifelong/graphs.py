@@ -1,0 +1,84 @@
+"""Work on a CUDA device, captured as graphs: launched in one go, where launching it piece by piece takes longer.
+
+A graph belongs to the shapes of its inputs. The first call with new shapes captures one; later calls replay it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dree.lifelong.flat import FlatParameters
+from dree.solvers.chunks import with_gradient
+
+# From tensors to a tuple of tensors and of what has tensors and can `map` them; without waiting for the device.
+Work = Callable[..., tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A graph with its inputs and outputs: replaying it reads and writes these."""
+
+    graph: torch.cuda.CUDAGraph
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Any, ...]
+
+
+class Graphs:
+    """Captured work by name and shapes."""
+
+    def __init__(self, flat: FlatParameters) -> None:
+        self.flat = flat
+        self._generator = torch.Generator(device=flat.weights.device)
+        self._gradient = torch.zeros_like(flat.weights)  # every graph's: copied before the next is replayed
+        self._captured: dict[tuple[object, ...], Captured] = {}
+        self._stream = torch.cuda.Stream(flat.weights.device)  # type: ignore[no-untyped-call]
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def differentiate(self, name: str, work: Work, *inputs: Tensor, seed: int) -> tuple[Any, ...]:
+        """What some work returns for a generator and some inputs, the first of it being a scalar with its gradient."""
+
+        def with_known_gradient(*tensors: Tensor) -> tuple[Any, ...]:
+            value, *rest = work(self._generator, *tensors)
+            gradients = torch.autograd.grad(value, self.flat.parameters, materialize_grads=True)
+            torch._foreach_copy_(self.flat.views(self._gradient), list(gradients))
+            return (value, self._gradient, *rest)
+
+        value, gradient, *rest = self._run(name, with_known_gradient, inputs, seed)
+        return (with_gradient(value, [self.flat.weights], [gradient]), *rest)
+
+    def _run(self, name: str, work: Work, inputs: tuple[Tensor, ...], seed: int) -> tuple[Any, ...]:
+        key = (name, *((tensor.shape, tensor.dtype) for tensor in inputs))
+        if key not in self._captured:
+            self._captured[key] = self._capture(work, inputs)
+        captured = self._captured[key]
+        for static, given in zip(captured.inputs, inputs, strict=True):
+            static.copy_(given)
+        self._generator.manual_seed(seed)
+        captured.graph.replay()
+        return _mapped(captured.outputs, torch.clone)
+
+    def _capture(self, work: Work, inputs: tuple[Tensor, ...]) -> Captured:
+        """Do it once as it is, so that kernels are compiled, and once more for the record."""
+        static = tuple(tensor.clone() for tensor in inputs)
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self._generator)
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            work(*static)
+            self._stream.synchronize()
+            graph.capture_begin(pool=self._pool)
+            try:
+                outputs = work(*static)
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return Captured(graph, static, _mapped(outputs, torch.detach))
+
+
+def _mapped(outputs: tuple[Any, ...], change: Callable[[Tensor], Tensor]) -> tuple[Any, ...]:
+    return tuple(change(output) if isinstance(output, Tensor) else output.map(change) for output in outputs)

@@ -1,0 +1,290 @@
+"""POMO's decoder by kernels, for CUDA devices: nothing of a state, a head and a node is ever in memory at once.
+
+Shapes: B instances, P tours, S states of a tour, X = P * S, N nodes, D width, T actions of the longest tour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from dree.kernels.gradient import gradient_kernel, offset_gradient_kernel, scores_kernel
+from dree.kernels.rollout import rollout_kernel
+from dree.problems import Instances
+from dree.solvers.decoding import Decoder
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a kernel is cut: so many rows of states to a program, so many warps, and so many loads ahead."""
+
+    rows: int
+    warps: int
+    stages: int
+
+
+class KernelDecoder(Decoder):
+    """The nodes in one tensor, [B, N, G, D], the query of a full load [B, 1, D] (CVRP) and offsets [B, N]."""
+
+    @property
+    def routed(self) -> bool:
+        """Whether there are routes and loads (CVRP)."""
+        return self.tensors[0].shape[2] == 4
+
+    def context(self, starts_BP: Tensor) -> Tensor:
+        """The starts themselves: the kernels look their queries up."""
+        return starts_BP
+
+    def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
+        """Scores with gradient: [B, X, N]."""
+        scores: Tensor = _Scores.apply(self.heads, *self.tensors, current_BX, context, load_BX, mask_BXN)  # type: ignore[no-untyped-call]
+        return scores
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Single precision, whatever that of the nodes."""
+        return torch.float32
+
+    def rollout(
+        self,
+        instances: Instances,
+        starts_BP: Tensor,
+        longest: int,
+        clip: float,
+        generator: torch.Generator | None,
+        *,
+        record: bool,
+    ) -> tuple[Tensor, tuple[Tensor, KernelTape] | None]:
+        """All tours in one kernel."""
+        packed, load_query, offset = (tensor.detach() for tensor in self.tensors)
+        batch, tours = starts_BP.shape
+        nodes, steps = packed.shape[1], longest - 1
+        starts = starts_BP.contiguous()
+        actions = torch.zeros(batch, tours, longest, dtype=torch.int64, device=packed.device)
+        log_prob = torch.empty(batch, tours, device=packed.device)
+        lengths = torch.empty(batch, tours, dtype=torch.int32, device=packed.device)
+        kept = (batch, tours, steps) if record else (1, 1, 1)
+        blank = torch.zeros if self.routed else torch.empty  # zero is what tours that end early leave
+        tape = blank(*kept, padded(nodes), dtype=packed.dtype, device=packed.device)
+        logsum = blank(*kept, self.heads, device=packed.device)
+        loads = blank(kept, device=packed.device)
+        seed = actions  # not read
+        if generator is not None:
+            seed = torch.randint(2**62, (1,), generator=generator, device=packed.device)
+        layout = rollout_layout(nodes)
+        rollout_kernel[(triton.cdiv(tours, layout.rows), batch)](
+            packed,
+            load_query,
+            offset,
+            instances.demands,
+            instances.capacity,
+            starts,
+            seed,
+            actions,
+            log_prob,
+            lengths,
+            tape,
+            logsum,
+            loads,
+            tours,
+            nodes,
+            longest,
+            clip,
+            CVRP=self.routed,
+            SAMPLE=generator is not None,
+            RECORD=record,
+            TOURS=layout.rows,
+            num_warps=layout.warps,
+            num_stages=layout.stages,
+            **_shape(packed, self.heads),
+        )
+        if not record:
+            return actions, None
+        return actions, (actions, KernelTape(self, starts, actions, log_prob, lengths - 1, tape, logsum, loads))
+
+
+@dataclass(frozen=True)
+class KernelTape:
+    """A rollout as it was taken: for every decision, the gradient of its log-probability for the scores."""
+
+    decoder: KernelDecoder
+    starts: Tensor  # [B, P]
+    actions: Tensor  # [B, P, T]
+    log_prob: Tensor  # [B, P]
+    steps: Tensor  # [B, P]: decisions of each tour
+    gradient: Tensor  # [B, P, S, N, padded], minus zero where blocked
+    logsum: Tensor  # [B, P, S, H]: of the exponentials of the attention scores
+    loads: Tensor  # [B, P, S]
+
+    def score(self, weights_BP: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The log-probability of each tour, and the gradient of their weighted sum for the decoder's tensors."""
+        gradients = _gradients(
+            self.decoder.heads,
+            self.decoder.tensors,
+            self.actions,
+            self.starts,
+            self.loads,
+            weights_BP,
+            self.gradient,
+            self.logsum,
+            self.steps,
+        )
+        return self.log_prob, gradients
+
+
+class _Scores(torch.autograd.Function):
+    """Scores of given states, with gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        heads: int,
+        packed: Tensor,
+        load_query: Tensor,
+        offset: Tensor,
+        current_BX: Tensor,
+        starts_BP: Tensor,
+        load_BX: Tensor | None,
+        mask_BXN: Tensor,
+    ) -> Tensor:
+        batch, states, nodes = mask_BXN.shape
+        tours = starts_BP.shape[1]
+        starts, current, mask = starts_BP.contiguous(), current_BX.contiguous(), mask_BXN.contiguous()
+        loads = mask if load_BX is None else load_BX.contiguous()
+        scores = torch.empty(batch, states, nodes, device=packed.device)
+        logsum = torch.empty(batch, states, heads, device=packed.device)
+        layout = scores_layout(nodes)
+        scores_kernel[(triton.cdiv(states, layout.rows), batch)](
+            packed,
+            load_query,
+            offset,
+            current,
+            starts,
+            loads,
+            mask,
+            scores,
+            logsum,
+            tours,
+            states // tours,
+            nodes,
+            CVRP=load_BX is not None,
+            STATES=layout.rows,
+            num_warps=layout.warps,
+            num_stages=layout.stages,
+            **_shape(packed, heads),
+        )
+        ctx.heads = heads
+        ctx.save_for_backward(packed, load_query, offset, current, starts, loads, mask, logsum)
+        return scores
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        packed, load_query, offset, current, starts, loads, mask, logsum = ctx.saved_tensors
+        tours = starts.shape[1]
+        steps = current.shape[1] // tours
+        gradient = packed.new_full((*mask.shape[:2], padded(mask.shape[2])), -0.0)
+        gradient[..., : mask.shape[2]] = torch.where(mask == -torch.inf, -0.0, upstream[0] + 0.0)
+        gradients = _gradients(
+            ctx.heads,
+            (packed, load_query, offset),
+            current.view(len(current), tours, steps),
+            starts,
+            loads,
+            torch.ones(starts.shape, device=packed.device),
+            gradient,
+            logsum,
+            torch.full_like(starts, steps),
+        )
+        return None, *gradients, None, None, None, None
+
+
+def _gradients(
+    heads: int,
+    tensors: tuple[Tensor, ...],
+    current_BPT: Tensor,
+    starts_BP: Tensor,
+    loads_BPS: Tensor,
+    weights_BP: Tensor,
+    gradient_BPSN: Tensor,
+    logsum_BPSH: Tensor,
+    steps_BP: Tensor,
+) -> tuple[Tensor, ...]:
+    """The gradient for a kernel decoder's tensors, given the one for the scores of all states."""
+    packed, load_query, offset = (tensor.detach() for tensor in tensors)
+    batch, nodes, groups, _ = packed.shape
+    tours = starts_BP.shape[1]
+    to_packed = torch.empty_like(packed)
+    to_last = packed.new_zeros(batch, nodes, packed.shape[-1], dtype=torch.float32)
+    to_start = torch.zeros_like(to_last) if groups > 4 else to_last
+    to_load_query = load_query.new_zeros(load_query.shape, dtype=torch.float32)
+    to_offset = torch.zeros_like(offset)
+    weights, steps = weights_BP.contiguous(), logsum_BPSH.numel() // (batch * tours * heads)
+    layout = gradient_layout(nodes)
+    gradient_kernel[(heads, batch)](
+        packed,
+        load_query,
+        current_BPT,
+        starts_BP,
+        loads_BPS,
+        weights,
+        gradient_BPSN,
+        logsum_BPSH,
+        steps_BP,
+        steps_BP.amax(1),
+        to_packed,
+        to_last,
+        to_start,
+        to_load_query,
+        tours,
+        current_BPT.shape[-1],
+        steps,
+        nodes,
+        CVRP=groups == 4,
+        STATES=layout.rows,
+        num_warps=layout.warps,
+        num_stages=layout.stages,
+        **_shape(packed, heads),
+    )
+    offset_gradient_kernel[(min(tours, 8), batch)](
+        weights, gradient_BPSN, steps_BP, to_offset, tours, steps, nodes, NODES=padded(nodes), STATES=32
+    )
+    to_packed[:, :, 0] = to_last
+    if groups > 4:
+        to_packed[:, :, 4] = to_start
+    return to_packed, to_load_query.to(load_query.dtype), to_offset
+
+
+def rollout_layout(nodes: int) -> Layout:
+    """The rollout's, as measured on an H200: whole rows to a warp, so that none waits for another."""
+    return Layout(32, 2, 1) if nodes <= 32 else Layout(64, 4, 3)
+
+
+def scores_layout(nodes: int) -> Layout:
+    """The scores': few states."""
+    return Layout(32, 4, 2)
+
+
+def gradient_layout(nodes: int) -> Layout:
+    """The gradient's, as measured on an H200."""
+    return Layout(64, 2, 1) if nodes <= 32 else Layout(64, 4, 3 if nodes <= 64 else 1)
+
+
+def padded(nodes: int) -> int:
+    """To a power of two, as kernels want it."""
+    return max(16, int(triton.next_power_of_2(nodes)))
+
+
+def _shape(packed_BNGD: Tensor, heads: int) -> dict[str, Any]:
+    """What every kernel is compiled for: sizes, the number of nodes being padded to a power of two."""
+    _, nodes, groups, width = packed_BNGD.shape
+    return {
+        "HEADS": heads,
+        "WIDTH": width // heads,
+        "GROUPS": groups,
+        "NODES": padded(nodes),
+        "DOT": "tf32x3" if packed_BNGD.dtype == torch.float32 else "tf32",
+    }

@@ -1,0 +1,147 @@
+"""The kernels, run by Triton's interpreter, against the step-by-step twin."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as example_settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+pytest.importorskip("triton")
+
+from conftest import random_instances, small_solver
+from dree.kernels.norm import residual_norm
+from dree.problems.check import check_cvrp, check_tsp
+from dree.solvers import kernel_decoder, pomo
+from dree.solvers.kernel_decoder import KernelDecoder, Layout
+from dree.solvers.pomo_twin import rollout
+
+pytestmark = [
+    pytest.mark.skipif(torch.cuda.is_available(), reason="`dree bench --check` does this on the device"),
+    pytest.mark.filterwarnings("ignore:overflow encountered in exp2"),  # infinity is right, where the tangent is one
+]
+
+
+@pytest.fixture(autouse=True)
+def _kernels(monkeypatch):
+    monkeypatch.setattr(pomo, "kernels_serve", lambda nodes, heads: True)
+
+
+def solver_of(problem, seed=0):
+    return small_solver(problem, seed, width=32)
+
+
+def gradients(solver, loss):
+    return torch.cat([each.flatten() for each in torch.autograd.grad(loss, list(solver.parameters()))])
+
+
+def refereed(instances, tours):
+    """The costs of legal tours; an error, if one is not."""
+    costs = torch.empty(tours.costs.shape)
+    for row, actions in enumerate(tours.actions.tolist()):
+        for column, tour in enumerate(actions):
+            coords = instances.coords[row].numpy()
+            if instances.demands is None:
+                costs[row, column] = check_tsp(coords, tour)
+            else:
+                costs[row, column] = check_cvrp(coords, instances.demands[row], int(instances.capacity[row]), tour)
+    return costs
+
+
+@pytest.mark.parametrize("customers", [2, 5, 17])
+def test_greedy_tours_are_the_twins(problem, customers):
+    instances, solver = random_instances(problem, 2, customers, seed=customers), solver_of(problem)
+    fast, (slow, _) = solver.solve(instances), rollout(solver, instances)
+    length = slow.actions.shape[-1]
+    assert torch.equal(fast.actions[..., :length], slow.actions)
+    assert not fast.actions[..., length:].any()
+    torch.testing.assert_close(fast.costs, slow.costs)
+
+
+@given(
+    problem=st.sampled_from(["tsp", "cvrp"]),
+    customers=st.integers(2, 9),
+    capacity=st.integers(10, 40),
+    rows=st.sampled_from([2, 4, 16]),
+    seed=st.integers(0, 99),
+)
+@example_settings(max_examples=12)
+def test_sampled_tours_are_legal_and_their_probability_and_gradient_are_the_twins(
+    problem, customers, capacity, rows, seed
+):
+    """Whatever the number of tours and states in a tile."""
+    instances, solver = random_instances(problem, 2, customers, seed, capacity), solver_of(problem, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_decoder, "rollout_layout", lambda nodes: Layout(rows, 1, 1))
+        patch.setattr(kernel_decoder, "gradient_layout", lambda nodes: Layout(2 * rows, 1, 1))
+        encoding = solver.encode(instances)
+        assert isinstance(encoding, KernelDecoder)
+        generator = torch.Generator().manual_seed(seed)
+        tours = solver.solve(instances, generator=generator, encoding=encoding, record=True)
+        torch.testing.assert_close(tours.costs, refereed(instances, tours))
+        weights = torch.randn(tours.costs.shape)
+        score = solver.score(instances, tours, weights, encoding=encoding)
+        fast = gradients(solver, score.weighted)
+    _, log_prob = rollout(solver, instances, forced=solver.rules.trimmed(tours.actions))
+    torch.testing.assert_close(score.per_tour, log_prob.detach(), rtol=1e-4, atol=1e-4)
+    slow = gradients(solver, (log_prob * weights).sum())
+    assert (fast - slow).norm() <= 1e-4 * slow.norm() + 1e-5
+
+
+@given(problem=st.sampled_from(["tsp", "cvrp"]), customers=st.integers(2, 9), seed=st.integers(0, 99))
+@example_settings(max_examples=6)
+def test_given_tours_are_scored_like_the_twins(problem, customers, seed):
+    instances, solver = random_instances(problem, 2, customers, seed), solver_of(problem, seed)
+    tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(seed))
+    weights = torch.randn(tours.costs.shape)
+    score = solver.score(instances, tours, weights)
+    torch.testing.assert_close(score.per_tour, log_prob.detach(), rtol=1e-4, atol=1e-4)
+    fast, slow = gradients(solver, score.weighted), gradients(solver, (log_prob * weights).sum())
+    assert (fast - slow).norm() <= 1e-4 * slow.norm() + 1e-5
+
+
+def test_behaviour_and_its_gradient_are_those_of_the_other_decoders(problem, monkeypatch):
+    instances, solver = random_instances(problem, 3, 6, seed=1), solver_of(problem)
+    tours = solver.solve(instances, generator=torch.Generator().manual_seed(0)).best()
+    results = []
+    for by_kernel in (True, False):
+        monkeypatch.setattr(pomo, "kernels_serve", lambda nodes, heads, serve=by_kernel: serve)
+        behaviour = solver.behave(instances, tours)
+        allowed = behaviour > -torch.inf
+        results.append((behaviour.detach(), gradients(solver, behaviour[allowed].square().sum())))
+    (ours, our_gradient), (theirs, their_gradient) = results
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    assert (our_gradient - their_gradient).norm() <= 1e-4 * their_gradient.norm()
+
+
+def test_actions_are_sampled_with_their_probabilities(problem, monkeypatch):
+    """Chi-square over whole tours, many of one instance."""
+    count = 4096
+    monkeypatch.setattr(kernel_decoder, "rollout_layout", lambda nodes: Layout(count, 1, 1))
+    one, solver = random_instances(problem, 1, 3, seed=2, capacity=12), solver_of(problem)
+    starts = torch.ones(1, count, dtype=torch.int64)
+    tours = solver.solve(one, starts, generator=torch.Generator().manual_seed(1)).actions[0]
+    kinds, seen = tours.unique(dim=0, return_counts=True)
+    _, log_prob = rollout(solver, one, forced=kinds[None])
+    expected = count * log_prob[0].exp()
+    assert len(kinds) > 1
+    torch.testing.assert_close(expected.sum(), torch.tensor(float(count)), rtol=0.01, atol=0)
+    common = expected > 5
+    assert ((seen - expected).square() / expected)[common].sum() < 3 * common.sum() + 10
+
+
+def test_the_norm_is_the_librarys_with_its_gradient():
+    inputs = [torch.randn(3, 21, 40), torch.randn(3, 21, 40), torch.randn(40), torch.randn(40)]
+    x, y, gain, bias = (each.requires_grad_() for each in inputs)
+    library = functional.instance_norm((x + y).transpose(1, 2), weight=gain, bias=bias).transpose(1, 2)
+    ours = residual_norm(x, y, gain, bias)
+    torch.testing.assert_close(ours, library)
+    upstream = torch.randn_like(ours)
+    expected = torch.autograd.grad(library, [x, y, gain, bias], upstream)
+    torch.testing.assert_close(torch.autograd.grad(ours, [x, y, gain, bias], upstream), expected, rtol=1e-4, atol=1e-4)
