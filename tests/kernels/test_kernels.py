@@ -16,6 +16,7 @@ if not torch.cuda.is_available():
 pytest.importorskip("triton")
 
 from conftest import random_instances, small_solver
+from dree.kernels.attention import attend
 from dree.kernels.norm import residual_norm
 from dree.problems.check import check_cvrp, check_tsp
 from dree.solvers import kernel_decoder, pomo
@@ -38,7 +39,8 @@ def solver_of(problem, seed=0):
 
 
 def gradients(solver, loss):
-    return torch.cat([each.flatten() for each in torch.autograd.grad(loss, list(solver.parameters()))])
+    gradients = torch.autograd.grad(loss, list(solver.parameters()), materialize_grads=True)
+    return torch.cat([each.flatten() for each in gradients])
 
 
 def refereed(instances, tours):
@@ -134,6 +136,18 @@ def test_actions_are_sampled_with_their_probabilities(problem, monkeypatch):
     torch.testing.assert_close(expected.sum(), torch.tensor(float(count)), rtol=0.01, atol=0)
     common = expected > 5
     assert ((seen - expected).square() / expected)[common].sum() < 3 * common.sum() + 10
+
+
+@pytest.mark.parametrize("nodes", [5, 16, 21])
+def test_attention_is_the_librarys_with_its_gradient(nodes):
+    joint = torch.randn(2, nodes, 48).requires_grad_()
+    query, key, value = (part.view(2, nodes, 2, 8).transpose(1, 2) for part in joint.chunk(3, dim=-1))
+    library = functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
+    ours = attend(joint, 2)
+    torch.testing.assert_close(ours, library)
+    upstream = torch.randn_like(ours)
+    (expected,) = torch.autograd.grad(library, joint, upstream)
+    torch.testing.assert_close(torch.autograd.grad(ours, joint, upstream)[0], expected)
 
 
 def test_the_norm_is_the_librarys_with_its_gradient():

@@ -86,8 +86,8 @@ def test_the_gradient_equals_the_twins(problem, chunk_bytes, table, monkeypatch)
     tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(1))
     weights = torch.randn(log_prob.shape, generator=torch.Generator().manual_seed(2))
     parameters = list(solver.parameters())
-    reference = torch.autograd.grad((weights * log_prob).sum(), parameters)
-    fast = torch.autograd.grad(solver.score(instances, tours, weights).weighted, parameters)
+    reference = torch.autograd.grad((weights * log_prob).sum(), parameters, materialize_grads=True)
+    fast = torch.autograd.grad(solver.score(instances, tours, weights).weighted, parameters, materialize_grads=True)
     assert relative(fast, reference) < 1e-4
 
 
@@ -96,9 +96,9 @@ def test_in_double_precision_the_gradient_agrees_to_rounding(problem):
     solver = small_solver(problem, layers=3).double()
     tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(1))
     parameters = list(solver.parameters())
-    reference = torch.autograd.grad(log_prob.sum(), parameters)
+    reference = torch.autograd.grad(log_prob.sum(), parameters, materialize_grads=True)
     score = solver.score(instances, tours)
-    assert relative(torch.autograd.grad(score.weighted, parameters), reference) < 1e-11
+    assert relative(torch.autograd.grad(score.weighted, parameters, materialize_grads=True), reference) < 1e-11
 
 
 def test_the_full_size_network_agrees_with_the_twin_to_single_precision(problem):
@@ -119,8 +119,10 @@ def test_scores_do_not_depend_on_chunking(problem, seed, chunk_bytes):
     tours = whole.solve(instances, generator=torch.Generator().manual_seed(seed))
     one, other = whole.score(instances, tours), chunked.score(instances, tours)
     torch.testing.assert_close(one.per_tour, other.per_tour, rtol=0, atol=1e-10)
-    gradients = torch.autograd.grad(other.weighted, list(chunked.parameters()))
-    assert relative(gradients, torch.autograd.grad(one.weighted, list(whole.parameters()))) < 1e-9
+    gradients = torch.autograd.grad(other.weighted, list(chunked.parameters()), materialize_grads=True)
+    assert (
+        relative(gradients, torch.autograd.grad(one.weighted, list(whole.parameters()), materialize_grads=True)) < 1e-9
+    )
 
 
 def test_greedy_solving_equals_the_twin_and_does_not_depend_on_the_batch(problem):
@@ -238,9 +240,15 @@ def test_the_full_size_gradient_equals_the_twins_where_attention_is_fused(proble
     tours, log_prob = rollout(solver, instances, starts, generator=torch.Generator().manual_seed(1))
     assert isinstance(solver.encode(instances), decoding.GlimpseDecoder)
     parameters = list(solver.parameters())
-    reference = torch.autograd.grad(log_prob.mean(), parameters)
+    reference = torch.autograd.grad(log_prob.mean(), parameters, materialize_grads=True)
     weights = torch.full((1, 3), 1 / 3)
-    assert relative(torch.autograd.grad(solver.score(instances, tours, weights).weighted, parameters), reference) < 1e-4
+    assert (
+        relative(
+            torch.autograd.grad(solver.score(instances, tours, weights).weighted, parameters, materialize_grads=True),
+            reference,
+        )
+        < 1e-4
+    )
 
 
 def recorded_and_not(problem, batch, customers, seed, **settings):
@@ -253,7 +261,12 @@ def recorded_and_not(problem, batch, customers, seed, **settings):
     taped = encoding.recorded is not None
     scores = solver.score(instances, tours, weights, encoding=encoding), solver.score(instances, tours, weights)
     parameters = list(solver.parameters())
-    return taped, scores, [torch.autograd.grad(score.weighted, parameters) for score in scores], encoding
+    return (
+        taped,
+        scores,
+        [torch.autograd.grad(score.weighted, parameters, materialize_grads=True) for score in scores],
+        encoding,
+    )
 
 
 @given(problem=PROBLEMS, customers=st.integers(2, 10), batch=st.integers(1, 4), seed=st.integers(0, 999))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+ATTENTION_NODES = 128  # up to this many nodes, a kernel attends to what is on a CUDA device
 NORM_NODES = 1024  # up to this many nodes, a kernel normalises what is on a CUDA device
 SMALL = 128  # up to this many nodes, plain batched products beat the fused attention of the CPU
 
@@ -33,10 +34,15 @@ class EncoderLayer(nn.Module):
         """One layer of the encoder. Under autocast its matrix products are in low precision, and nothing else."""
         exact = nodes_BND.dtype
         attended = self_attention(self.query_key_value(nodes_BND).to(exact), self.heads)
-        nodes_BND = self.norm1(nodes_BND, self.combine(attended).to(exact))
+        nodes_BND = self.norm1(nodes_BND, _before_norm(self.combine, attended).to(exact))
         hidden = functional.relu(self.expand(nodes_BND), inplace=True)
-        normed: Tensor = self.norm2(nodes_BND, self.contract(hidden).to(exact))
+        normed: Tensor = self.norm2(nodes_BND, _before_norm(self.contract, hidden).to(exact))
         return normed
+
+
+def _before_norm(linear: nn.Linear, x: Tensor) -> Tensor:
+    """A linear map whose bias has no gradient: it shifts all nodes alike, which no norm over the nodes lets through."""
+    return functional.linear(x, linear.weight, linear.bias.detach())
 
 
 class NodeNorm(nn.Module):
@@ -60,6 +66,10 @@ class NodeNorm(nn.Module):
 def self_attention(query_key_value: Tensor, heads: int) -> Tensor:
     """Multi-head self-attention of [B, N, 3 D], without its output projection: [B, N, D]."""
     batch, nodes, width = query_key_value.shape
+    if query_key_value.is_cuda and nodes <= ATTENTION_NODES and width // (3 * heads) >= 16:
+        from dree.kernels.attention import attend
+
+        return attend(query_key_value, heads)
     split = query_key_value.view(batch, nodes, 3, heads, width // (3 * heads)).transpose(1, 3)
     with torch.autocast(query_key_value.device.type, enabled=False):
         if query_key_value.is_cuda or nodes > SMALL:
