@@ -33,8 +33,8 @@ class EncoderLayer(nn.Module):
         exact = nodes_BND.dtype
         attended = self_attention(self.query_key_value(nodes_BND).to(exact), self.heads)
         nodes_BND = self.norm1(nodes_BND + self.combine(attended).to(exact))
-        hidden = functional.relu(self.expand(nodes_BND), inplace=True)
-        normed: Tensor = self.norm2(nodes_BND + self.contract(hidden).to(exact))
+        hidden = functional.relu(self.expand(nodes_BND.flatten(0, 1)), inplace=True)
+        normed: Tensor = self.norm2(nodes_BND + self.contract(hidden).view_as(nodes_BND).to(exact))
         return normed
 
 
