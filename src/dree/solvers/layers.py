@@ -118,7 +118,7 @@ class _SmallAttention(torch.autograd.Function):
         gradient = upstream[0].flatten(0, 1).contiguous()
         scores = torch._softmax_backward_data(torch.bmm(gradient, value.transpose(1, 2)), weights, -1, weights.dtype)
         scores /= math.sqrt(query.shape[-1])
-        parts = query.new_empty(3, *query.shape)
+        parts: Tensor = query.new_empty(3, *query.shape)
         torch.bmm(scores, key, out=parts[0])
         torch.bmm(scores.transpose(1, 2), query, out=parts[1])
         torch.bmm(weights.transpose(1, 2), gradient, out=parts[2])
