@@ -107,8 +107,8 @@ class _SmallAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, split: Tensor) -> Tensor:
         query, key, value = split.contiguous().flatten(1, 2)
-        scale = 1 / math.sqrt(query.shape[-1])
-        weights = torch.baddbmm(query.new_empty(()), query, key.transpose(1, 2), beta=0, alpha=scale).softmax(-1)
+        query = query / math.sqrt(query.shape[-1])
+        weights = torch.bmm(query, key.transpose(1, 2)).softmax(-1)
         ctx.save_for_backward(query, key, value, weights)
         return torch.bmm(weights, value).view(split.shape[1:])
 
@@ -117,9 +117,8 @@ class _SmallAttention(torch.autograd.Function):
         query, key, value, weights = ctx.saved_tensors
         gradient = upstream[0].flatten(0, 1).contiguous()
         scores = torch._softmax_backward_data(torch.bmm(gradient, value.transpose(1, 2)), weights, -1, weights.dtype)
-        scores /= math.sqrt(query.shape[-1])
         parts: Tensor = query.new_empty(3, *query.shape)
-        torch.bmm(scores, key, out=parts[0])
+        torch.bmm(scores, key, out=parts[0]).div_(math.sqrt(query.shape[-1]))
         torch.bmm(scores.transpose(1, 2), query, out=parts[1])
         torch.bmm(weights.transpose(1, 2), gradient, out=parts[2])
         return parts.view(3, *upstream[0].shape)
