@@ -115,8 +115,8 @@ class TableDecoder(Decoder):
         """Tabulate the attention scores of every pair of nodes, and fold."""
         scaled = nodes.keys / math.sqrt(nodes.keys.shape[-1] // heads)
         tables = [by_head(query, scaled, heads).transpose(1, 2).flatten(2) for query in (nodes.last, nodes.context)]
-        fold = by_head(nodes.values, nodes.pointer, heads)
-        return TableDecoder(heads, (*tables, fold.flatten(1, 2), nodes.offset))
+        fold = by_head(nodes.pointer, nodes.values, heads).transpose(1, 2).flatten(2)
+        return TableDecoder(heads, (*tables, fold, nodes.offset))
 
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
         """Two table rows, a softmax for each head, and one product."""
@@ -132,7 +132,7 @@ class TableDecoder(Decoder):
         """Scores without gradient, and what was attended to."""
         last, _, fold, offset = self.tensors
         glimpse = _look(last, context, current_BX, load_BX, mask_BXN)
-        return torch.baddbmm(offset[:, None], glimpse.attention, fold), glimpse
+        return torch.baddbmm(offset[:, None], glimpse.attention, fold.transpose(1, 2)), glimpse
 
 
 class GlimpseDecoder(Decoder):
@@ -203,11 +203,11 @@ class _InnerProducts(torch.autograd.Function):
 class TableGradients:
     """The gradient of table scores, summed over groups of states."""
 
-    def __init__(self, last_BNK: Tensor, context_BCK: Tensor, fold_BKN: Tensor, offset_BN: Tensor) -> None:
-        self.fold_BKN = fold_BKN
+    def __init__(self, last_BNK: Tensor, context_BCK: Tensor, fold_BNK: Tensor, offset_BN: Tensor) -> None:
+        self.fold_BNK = fold_BNK
         self.to_last = torch.zeros_like(last_BNK)
         self.to_context = torch.zeros_like(context_BCK)
-        self.to_fold = torch.zeros_like(fold_BKN)
+        self.to_fold = torch.zeros_like(fold_BNK)
         self.to_offset = torch.zeros_like(offset_BN)
 
     def add(self, glimpse: Glimpse, gradient_BXN: Tensor) -> None:
@@ -215,10 +215,8 @@ class TableGradients:
         attention = glimpse.attention
         batch, nodes = self.to_offset.shape
         self.to_offset += gradient_BXN.sum(1)
-        self.to_fold.baddbmm_(attention.transpose(1, 2), gradient_BXN)
-        to_attention = torch.bmm(gradient_BXN, self.fold_BKN.transpose(1, 2)).view(
-            batch, -1, self.fold_BKN.shape[1] // nodes, nodes
-        )
+        self.to_fold.baddbmm_(gradient_BXN.transpose(1, 2), attention)
+        to_attention = torch.bmm(gradient_BXN, self.fold_BNK).view(batch, attention.shape[1], -1, nodes)
         to_rows = torch._softmax_backward_data(
             to_attention, attention.view_as(to_attention), -1, attention.dtype
         ).flatten(2)
@@ -243,15 +241,15 @@ class _TableScores(torch.autograd.Function):
         ctx: Any,
         last_BNK: Tensor,
         context: Tensor,
-        fold_BKN: Tensor,
+        fold_BNK: Tensor,
         offset_BN: Tensor,
         current_BX: Tensor,
         load_BX: Tensor | None,
         mask_BXN: Tensor,
     ) -> Tensor:
         glimpse = _look(last_BNK, context, current_BX, load_BX, mask_BXN)
-        ctx.save_for_backward(*glimpse, last_BNK, context, fold_BKN, offset_BN)
-        return torch.baddbmm(offset_BN[:, None], glimpse.attention, fold_BKN)
+        ctx.save_for_backward(*glimpse, last_BNK, context, fold_BNK, offset_BN)
+        return torch.baddbmm(offset_BN[:, None], glimpse.attention, fold_BNK.transpose(1, 2))
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:

@@ -35,8 +35,9 @@ class EncoderLayer(nn.Module):
         exact = nodes_BND.dtype
         attended = self_attention(self.query_key_value(nodes_BND).to(exact), self.heads)
         nodes_BND = self.norm1(nodes_BND, _before_norm(self.combine, attended).to(exact))
-        hidden = functional.relu(self.expand(nodes_BND), inplace=True)
-        normed: Tensor = self.norm2(nodes_BND, _before_norm(self.contract, hidden).to(exact))
+        hidden: Tensor = _Relu.apply(self.expand(nodes_BND.flatten(0, 1)))  # type: ignore[no-untyped-call]
+        change = _before_norm(self.contract, hidden).view_as(nodes_BND)
+        normed: Tensor = self.norm2(nodes_BND, change.to(exact))
         return normed
 
 
@@ -101,6 +102,22 @@ class _Norm(torch.autograd.Function):
         return to_x, slope.sum((0, 1)), level.sum((0, 1))
 
 
+class _Relu(torch.autograd.Function):
+    """In place, and so is its gradient: nobody else needs the widest activations or theirs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x.relu_())
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> Tensor:
+        (hidden,), (gradient,) = ctx.saved_tensors, upstream
+        to_x: Tensor = torch.ops.aten.threshold_backward.grad_input(gradient, hidden, 0, grad_input=gradient)
+        return to_x
+
+
 class _SmallAttention(torch.autograd.Function):
     """Attention of [3, B, H, N, d] as six batched products: two forward, four backward."""
 
@@ -117,11 +134,8 @@ class _SmallAttention(torch.autograd.Function):
         query, key, value, weights = ctx.saved_tensors
         gradient = upstream[0].flatten(0, 1).contiguous()
         scores = torch._softmax_backward_data(torch.bmm(gradient, value.transpose(1, 2)), weights, -1, weights.dtype)
-        parts = torch.stack(
-            [
-                torch.bmm(scores, key) / math.sqrt(query.shape[-1]),
-                torch.bmm(scores.transpose(1, 2), query),
-                torch.bmm(weights.transpose(1, 2), gradient),
-            ]
-        )
+        parts: Tensor = query.new_empty(3, *query.shape)
+        torch.bmm(scores, key, out=parts[0]).div_(math.sqrt(query.shape[-1]))
+        torch.bmm(scores.transpose(1, 2), query, out=parts[1])
+        torch.bmm(weights.transpose(1, 2), gradient, out=parts[2])
         return parts.view(3, *upstream[0].shape)

@@ -164,7 +164,7 @@ class POMO(Solver):
             else:
                 scores, glimpse = decoder.scores(state.current, context, share, mask), None
             clipped = scores.tanh_()
-            policy = (clipped * self.settings.clip).add_(mask).softmax(-1)
+            policy = mask.add(clipped, alpha=self.settings.clip).softmax(-1)
             action = policy.argmax(-1) if generator is None else _sample(policy, generator)
             if tape is not None and glimpse is not None:
                 tape.add(glimpse, clipped, policy, action)
@@ -273,7 +273,8 @@ class POMO(Solver):
 def _view(instances: Instances, state: State, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
     """What a decoder wants to know of states: their load as a share of the capacity, and an additive mask."""
     blocked_BXN = state.blocked.flatten(1, -2)
-    mask = torch.zeros(blocked_BXN.shape, dtype=dtype, device=blocked_BXN.device).masked_fill_(blocked_BXN, -math.inf)
+    most = torch.finfo(dtype).max
+    mask = blocked_BXN.to(dtype).mul_(most).mul_(-most)  # 0 or minus infinity, which filling writes far more slowly
     if state.load is None or instances.capacity is None:
         return None, mask
     return (state.load.flatten(1) / instances.capacity[:, None]).to(dtype), mask
@@ -285,4 +286,6 @@ def _sample(policy_BPN: Tensor, generator: torch.Generator) -> Tensor:
     uniform = torch.rand((*passed.shape[:-1], 1), generator=generator, device=passed.device)
     # A threshold clearly below the whole, and blocked actions out of the question: no rounding makes a wrong tour.
     threshold = uniform * passed[..., -1:] * (1 - 2**-20)
-    return ((passed > threshold) & (policy_BPN > 0)).to(torch.int8).argmax(-1)
+    if policy_BPN.is_cuda:  # sums are not taken in order there, and a blocked action may seem to add to them
+        return ((passed > threshold) & (policy_BPN > 0)).to(torch.int8).argmax(-1)
+    return torch.searchsorted(passed, threshold, right=True).squeeze(-1).clamp_(max=passed.shape[-1] - 1)
