@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from dree.cli_bench import bench
 from dree.cli_data import data
 from dree.cli_evaluate import evaluate
 from dree.cli_runs import curves, metrics
@@ -188,6 +189,7 @@ def plot_tasks(
 
 app.command()(evaluate)  # here, so that the help lists demo and run first
 app.command()(metrics)
+app.command()(bench)
 plots.command()(curves)
 
 

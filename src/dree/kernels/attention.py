@@ -72,7 +72,7 @@ def _weights(query, key, nodes, WIDTH: tl.constexpr, NODES: tl.constexpr, DOT: t
     return weights * (1 / tl.sum(weights, 1))[:, None]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes"])
 def _forward_kernel(  # type: ignore[no-untyped-def]
     joint_ptr,
     attended_ptr,
@@ -94,7 +94,7 @@ def _forward_kernel(  # type: ignore[no-untyped-def]
     tl.store(cells, attended.to(value.dtype), mask=node[:, None] < nodes)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes"])
 def _backward_kernel(  # type: ignore[no-untyped-def]
     joint_ptr,
     upstream_ptr,

@@ -13,7 +13,7 @@ import triton.language as tl
 from dree.kernels.parts import LOG2_E, head_rows, is_blocked, node_tile, normalised
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tours", "steps", "nodes"])  # one kernel for all sizes
 def scores_kernel(  # type: ignore[no-untyped-def]
     nodes_ptr,  # [B, N, G, D]
     load_query_ptr,  # [D] (CVRP)
@@ -73,7 +73,7 @@ def scores_kernel(  # type: ignore[no-untyped-def]
     tl.store(scores_ptr + cell, scores, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tours", "current_stride", "stride", "nodes"])
 def gradient_kernel(  # type: ignore[no-untyped-def]
     nodes_ptr,  # [B, N, G, D]
     load_query_ptr,  # [D] (CVRP)
@@ -179,7 +179,7 @@ def gradient_kernel(  # type: ignore[no-untyped-def]
         tl.store(to_load_query_ptr + instance * group + head * WIDTH + lane, to_load_query)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tours", "stride", "nodes"])
 def offset_gradient_kernel(  # type: ignore[no-untyped-def]
     weights_ptr,  # [B, P]
     gradient_ptr,  # [B, P, S, NODES]: for the scores, before weighting

@@ -54,7 +54,7 @@ def _tile(nodes: int) -> dict[str, int]:
     return {"NODES": padded, "CHANNELS": CHANNELS, "num_warps": min(16, max(1, padded // 32))}
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes"])
 def _forward_kernel(  # type: ignore[no-untyped-def]
     x_ptr,
     y_ptr,
@@ -87,7 +87,7 @@ def _forward_kernel(  # type: ignore[no-untyped-def]
     tl.store(scale_ptr + instance * width + channel, scale, mask=wide)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "nodes"])
 def _backward_kernel(  # type: ignore[no-untyped-def]
     upstream_ptr,
     normed_ptr,

@@ -12,7 +12,7 @@ import triton.language as tl
 from dree.kernels.parts import LOG2_E, head_rows, node_tile
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tours", "nodes", "longest"])  # one kernel for all sizes
 def rollout_kernel(  # type: ignore[no-untyped-def]
     nodes_ptr,  # [B, N, G, D]
     load_query_ptr,  # [D] what a full load adds to the query (CVRP)

@@ -22,7 +22,7 @@ from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
 from dree.solvers import Solver
 
-PRECISIONS = ("fp32", "bf16")
+PRECISIONS = ("auto", "fp32", "bf16")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LearnerSettings:
     learning_rate: float = 1e-4
     weight_decay: float = 1e-6
     augmentation: int = 8  # symmetric copies of every instance: 1 or 8
-    precision: str = "fp32"  # or bf16: the encoder's matrix products in half the bits
+    precision: str = "auto"  # bf16, products of matrices in half the bits, on CUDA devices; fp32 elsewhere
 
     def __post_init__(self) -> None:
         """Refuse what cannot learn."""
@@ -68,6 +68,7 @@ class Learner:
         self.device = next(solver.parameters()).device
         self._flat = FlatParameters(solver)
         self._graphs = Graphs(self._flat) if solver.capturable() else None
+        self.best_only = self._graphs is not None and not method.whole_lessons  # what `attempt` gives of a lesson
         self._first_weights = {name: tensor.clone() for name, tensor in solver.state_dict().items()}
         self.renew_optimiser()
 
@@ -89,7 +90,7 @@ class Learner:
     def attempt(self, instances: Instances, purpose: str) -> Lesson:
         """Solve a batch and its symmetric copies by sampling, ready to be learned."""
         instances = instances.to(self.device)
-        if self.method.whole_lessons:
+        if not self.best_only:
             return self._solve(instances, self.generator(purpose))
 
         def work(generator: torch.Generator, *tensors: Tensor) -> tuple[Tensor, Lesson]:
@@ -126,8 +127,15 @@ class Learner:
 
     def encode(self, instances: Instances, solver: Solver | None = None) -> Any:
         """The solver's encoding (or another solver's) in the learner's precision, with gradient."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             return (solver or self.solver).encode(instances)
+
+    @property
+    def precision(self) -> str:
+        """fp32 or bf16: as set, or what suits the device."""
+        if self.settings.precision != "auto":
+            return self.settings.precision
+        return "bf16" if self.device.type == "cuda" else "fp32"
 
     @property
     def captures(self) -> bool:

@@ -94,7 +94,9 @@ class Journey:
         )
         require(is_dataclass(method.options), f"{self.name}.options is {method.options!r}, which is no dataclass.")
         settings = LearnerSettings(learning_rate=1e-2, augmentation=self.copies)
-        return Learner(make_solver(self.stream.problem, SOLVER, SEED), Observer(method), settings, SEED)
+        learner = Learner(make_solver(self.stream.problem, SOLVER, SEED), Observer(method), settings, SEED)
+        learner.best_only = not method.whole_lessons  # as where lessons are captured
+        return learner
 
     def finish(self, pause: str = "") -> None:
         """Learn the whole stream; where there is a pause, stop after every epoch or batch and restore."""
