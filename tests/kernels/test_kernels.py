@@ -31,7 +31,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _kernels(monkeypatch):
-    monkeypatch.setattr(pomo, "kernels_serve", lambda nodes, heads: True)
+    monkeypatch.setattr(pomo, "kernels_serve", lambda *_: True)
 
 
 def solver_of(problem, seed=0):
@@ -80,8 +80,8 @@ def test_sampled_tours_are_legal_and_their_probability_and_gradient_are_the_twin
     """Whatever the number of tours and states in a tile."""
     instances, solver = random_instances(problem, 2, customers, seed, capacity), solver_of(problem, seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_decoder, "rollout_layout", lambda nodes: Layout(rows, 1, 1))
-        patch.setattr(kernel_decoder, "gradient_layout", lambda nodes: Layout(2 * rows, 1, 1))
+        patch.setattr(kernel_decoder, "rollout_layout", lambda *_: Layout(rows, 1, 1))
+        patch.setattr(kernel_decoder, "gradient_layout", lambda *_: Layout(2 * rows, 1, 1))
         encoding = solver.encode(instances)
         assert isinstance(encoding, KernelDecoder)
         generator = torch.Generator().manual_seed(seed)
@@ -113,7 +113,7 @@ def test_behaviour_and_its_gradient_are_those_of_the_other_decoders(problem, mon
     tours = solver.solve(instances, generator=torch.Generator().manual_seed(0)).best()
     results = []
     for by_kernel in (True, False):
-        monkeypatch.setattr(pomo, "kernels_serve", lambda nodes, heads, serve=by_kernel: serve)
+        monkeypatch.setattr(pomo, "kernels_serve", lambda *_, serve=by_kernel: serve)
         behaviour = solver.behave(instances, tours)
         allowed = behaviour > -torch.inf
         results.append((behaviour.detach(), gradients(solver, behaviour[allowed].square().sum())))
@@ -125,7 +125,7 @@ def test_behaviour_and_its_gradient_are_those_of_the_other_decoders(problem, mon
 def test_actions_are_sampled_with_their_probabilities(problem, monkeypatch):
     """Chi-square over whole tours, many of one instance."""
     count = 4096
-    monkeypatch.setattr(kernel_decoder, "rollout_layout", lambda nodes: Layout(count, 1, 1))
+    monkeypatch.setattr(kernel_decoder, "rollout_layout", lambda *_: Layout(count, 1, 1))
     one, solver = random_instances(problem, 1, 3, seed=2, capacity=12), solver_of(problem)
     starts = torch.ones(1, count, dtype=torch.int64)
     tours = solver.solve(one, starts, generator=torch.Generator().manual_seed(1)).actions[0]

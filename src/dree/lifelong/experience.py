@@ -38,9 +38,11 @@ class Experience:
     def of(solver: Solver, lesson: Lesson) -> Experience:
         """The best tour of each instance over its copies and starts, with the policy that the lesson was solved by."""
         rows, best = lesson.best()
-        instances, tours = lesson.instances[rows], Tours(solver.rules.trimmed(best.actions), best.costs)
-        behaviour = solver.behave(instances, tours, encoding=lesson.encoding[rows])
-        return Experience(instances, tours.costs[:, 0], tours.actions[:, 0], behaviour)
+        instances, behaviour = lesson.instances[rows], lesson.behaviour
+        if behaviour is None:
+            best = Tours(solver.rules.trimmed(best.actions), best.costs)
+            behaviour = solver.behave(instances, best, encoding=lesson.encoding[rows])
+        return Experience(instances, best.costs[:, 0], best.actions[:, 0], behaviour)
 
     @property
     def tours(self) -> Tours:
@@ -69,9 +71,16 @@ class Experience:
         instances = Instances(
             *(choose(*each) for each in zip(theirs.instances.tensors(), ours.instances.tensors(), strict=True))
         )
-        actions = rules(instances.problem).trimmed(choose(theirs.actions, ours.actions)[:, None])[:, 0]
-        behaviour = choose(theirs.behaviour, ours.behaviour)[:, : actions.shape[1] - 1]
-        return Experience(instances, choose(theirs.costs, ours.costs), actions, behaviour)
+        actions, behaviour = choose(theirs.actions, ours.actions), choose(theirs.behaviour, ours.behaviour)
+        return Experience(instances, choose(theirs.costs, ours.costs), actions, behaviour).trimmed()
+
+    def trimmed(self) -> Experience:
+        """Without what no tour needs, and nothing more in memory; waits for the device."""
+        actions = rules(self.instances.problem).trimmed(self.actions[:, None])[:, 0]
+        if actions.shape == self.actions.shape:
+            return self
+        behaviour = self.behaviour[:, : actions.shape[1] - 1]
+        return Experience(self.instances, self.costs, actions.clone(), behaviour.clone())
 
     def padded(self, length: int) -> Experience:
         """Tours that stay at the depot, where they may do nothing else, up to this length."""

@@ -38,11 +38,9 @@ class FlatParameters:
             for begin, parameter in zip(self._begins, self.parameters, strict=True)
         ]
 
-    def flatten(self, tensors: Sequence[Tensor]) -> Tensor:
-        """Tensors in the parameters' shapes as one flat tensor."""
-        flat = torch.zeros_like(self.weights)
-        torch._foreach_copy_(self.views(flat), list(tensors))
-        return flat
+    def gather(self, tensors: Sequence[Tensor], flat: Tensor) -> None:
+        """Write tensors in the parameters' shapes into a flat one."""
+        torch._foreach_copy_(self.views(flat), [tensor.contiguous() for tensor in tensors])
 
     def clear_gradient(self) -> None:
         """Set the gradient to zero, in place: the parameters' are views of it."""

@@ -45,7 +45,7 @@ class Graphs:
         def with_known_gradient(*tensors: Tensor) -> tuple[Any, ...]:
             value, *rest = work(self._generator, *tensors)
             gradients = torch.autograd.grad(value, self.flat.parameters, materialize_grads=True)
-            torch._foreach_copy_(self.flat.views(self._gradient), list(gradients))
+            self.flat.gather(gradients, self._gradient)
             return (value, self._gradient, *rest)
 
         value, gradient, *rest = self._run(name, with_known_gradient, inputs, seed)

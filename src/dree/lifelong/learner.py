@@ -67,7 +67,7 @@ class Learner:
         self.batches = 0  # learned so far
         self.device = next(solver.parameters()).device
         self._flat = FlatParameters(solver)
-        self._graphs = Graphs(self._flat) if solver.capturable() else None
+        self._graphs = Graphs(self._flat) if self.device.type == "cuda" else None
         self.best_only = self._graphs is not None and not method.whole_lessons  # what `attempt` gives of a lesson
         self._first_weights = {name: tensor.clone() for name, tensor in solver.state_dict().items()}
         self.renew_optimiser()
@@ -93,12 +93,12 @@ class Learner:
         if not self.best_only:
             return self._solve(instances, self.generator(purpose))
 
-        def work(generator: torch.Generator, *tensors: Tensor) -> tuple[Tensor, Lesson]:
-            lesson = self._solve(Instances(*tensors), generator)
-            return reinforce(self.solver, lesson), lesson.best_only()
+        def work(generator: torch.Generator, given: Instances) -> tuple[Tensor, Lesson]:
+            lesson = self._solve(given, generator)
+            return reinforce(self.solver, lesson), lesson.best_only(self.solver)
 
         best: Lesson
-        loss, best = self.differentiate("attempt", work, *instances.tensors(), purpose=purpose)
+        loss, best = self.differentiate("attempt", work, instances, purpose=purpose)
         return replace(best, loss=loss)
 
     def _solve(self, instances: Instances, generator: torch.Generator) -> Lesson:
@@ -113,17 +113,24 @@ class Learner:
         """The base solver's own loss."""
         return reinforce(self.solver, lesson) if lesson.loss is None else lesson.loss
 
-    def differentiate(self, name: str, work: Work, *inputs: Tensor, purpose: str = "") -> tuple[Any, ...]:
-        """What some work returns for some inputs, the first of it being a scalar with gradient.
+    def differentiate(
+        self, name: str, work: Work, instances: Instances, *inputs: Tensor, purpose: str = ""
+    ) -> tuple[Any, ...]:
+        """What some work returns for some instances and inputs, the first of it being a scalar with gradient.
 
-        The work is given a generator, then the inputs. On a CUDA device it is captured once for each shape of the
-        inputs and replayed after that: it must depend on nothing but the inputs, the generator and the solver's
-        weights, and what it returns must be tensors or be able to `map` their tensors.
+        The work is given a generator, then these. On a CUDA device it is captured once for each shape of them and
+        replayed after that: it must depend on nothing but them, the generator and the solver's weights, and what it
+        returns must be tensors or be able to `map` their tensors.
         """
-        if self._graphs is None:
-            return work(self.generator(purpose), *inputs)
+        if self._graphs is None or not self.solver.capturable(instances.nodes):
+            return work(self.generator(purpose), instances, *inputs)
+        fields = len(instances.tensors())
+
+        def on_tensors(generator: torch.Generator, *tensors: Tensor) -> tuple[Any, ...]:
+            return work(generator, Instances(*tensors[:fields]), *tensors[fields:])
+
         seed = named_seed(self.seed, purpose, self.batches)
-        return self._graphs.differentiate(name, work, *inputs, seed=seed)
+        return self._graphs.differentiate(name, on_tensors, *instances.tensors(), *inputs, seed=seed)
 
     def encode(self, instances: Instances, solver: Solver | None = None) -> Any:
         """The solver's encoding (or another solver's) in the learner's precision, with gradient."""

@@ -32,10 +32,10 @@ class Solver(nn.Module, ABC):
 
     rules: Rules
 
-    def capturable(self) -> bool:
-        """Whether encoding, solving and scoring never wait for the device, so that they can be captured as a graph.
+    def capturable(self, nodes: int) -> bool:
+        """Whether encoding, solving and scoring instances of this size never wait for the device.
 
-        Their encodings must then have `map`, which changes every tensor in the same way.
+        They can then be captured as a graph. Encodings must have `map`, which changes every tensor in the same way.
         """
         return False
 

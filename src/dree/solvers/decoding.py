@@ -158,10 +158,9 @@ class GlimpseDecoder(Decoder):
         return torch.baddbmm(offset[:, None], attended.transpose(1, 2).flatten(2), pointer.transpose(1, 2))
 
 
-def kernels_serve(nodes_BND: Tensor, heads: int) -> bool:
+def kernels_serve(device: torch.device, nodes: int, head_width: int) -> bool:
     """Whether there are kernels for such nodes: on CUDA devices, for heads that fill a matrix instruction."""
-    _, nodes, width = nodes_BND.shape
-    return nodes_BND.is_cuda and nodes <= KERNEL_NODES and width // heads >= 16 and (width // heads).bit_count() == 1
+    return device.type == "cuda" and nodes <= KERNEL_NODES and head_width >= 16 and head_width.bit_count() == 1
 
 
 def make_decoder(heads: int, nodes: Projections) -> Decoder:

@@ -75,7 +75,7 @@ class KernelDecoder(Decoder):
         seed = actions  # not read
         if generator is not None:
             seed = torch.randint(2**62, (1,), generator=generator, device=packed.device)
-        layout = rollout_layout(nodes)
+        layout = rollout_layout(nodes, packed.dtype)
         rollout_kernel[(triton.cdiv(tours, layout.rows), batch)](
             packed,
             load_query,
@@ -157,7 +157,7 @@ class _Scores(torch.autograd.Function):
         loads = mask if load_BX is None else load_BX.contiguous()
         scores = torch.empty(batch, states, nodes, device=packed.device)
         logsum = torch.empty(batch, states, heads, device=packed.device)
-        layout = scores_layout(nodes)
+        layout = scores_layout(nodes, packed.dtype)
         scores_kernel[(triton.cdiv(states, layout.rows), batch)](
             packed,
             load_query,
@@ -223,7 +223,7 @@ def _gradients(
     to_load_query = load_query.new_zeros(load_query.shape, dtype=torch.float32)
     to_offset = torch.zeros_like(offset)
     weights, steps = weights_BP.contiguous(), logsum_BPSH.numel() // (batch * tours * heads)
-    layout = gradient_layout(nodes)
+    layout = gradient_layout(nodes, packed.dtype)
     gradient_kernel[(heads, batch)](
         packed,
         load_query,
@@ -258,19 +258,27 @@ def _gradients(
     return to_packed, to_load_query.to(load_query.dtype), to_offset
 
 
-def rollout_layout(nodes: int) -> Layout:
-    """The rollout's, as measured on an H200: whole rows to a warp, so that none waits for another."""
-    return Layout(32, 2, 1) if nodes <= 32 else Layout(64, 4, 3)
+def rollout_layout(nodes: int, precision: torch.dtype) -> Layout:
+    """The rollout's, as measured on an H200: where they fit, whole rows to a warp, so that none waits for another."""
+    if nodes <= 32:
+        return Layout(32, 2, 1)
+    if precision == torch.float32:
+        return Layout(32, 4, 1) if nodes <= 64 else Layout(16, 4 if nodes <= 128 else 8, 1)
+    return Layout(64, 4, 3) if nodes <= 128 else Layout(32 if nodes <= 256 else 16, 4, 2)
 
 
-def scores_layout(nodes: int) -> Layout:
+def scores_layout(nodes: int, precision: torch.dtype) -> Layout:
     """The scores': few states."""
-    return Layout(32, 4, 2)
+    return Layout(32 if nodes <= 128 else 16, 4, 1)
 
 
-def gradient_layout(nodes: int) -> Layout:
+def gradient_layout(nodes: int, precision: torch.dtype) -> Layout:
     """The gradient's, as measured on an H200."""
-    return Layout(64, 2, 1) if nodes <= 32 else Layout(64, 4, 3 if nodes <= 64 else 1)
+    if nodes <= 32:
+        return Layout(64, 2, 1)
+    if precision == torch.float32:
+        return Layout(32, 4, 1) if nodes <= 64 else Layout(32 if nodes <= 128 else 16, 8, 1)
+    return Layout(64, 4, 3 if nodes <= 64 else 1) if nodes <= 128 else Layout(16, 8, 1)
 
 
 def padded(nodes: int) -> int:

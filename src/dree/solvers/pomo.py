@@ -69,10 +69,9 @@ class POMO(Solver):
         self.value = nn.Linear(width, width, bias=False)
         self.combine = nn.Linear(width, width)
 
-    def capturable(self) -> bool:
+    def capturable(self, nodes: int) -> bool:
         """Where kernels serve."""
-        weight = self.key.weight
-        return weight.is_cuda and weight.shape[0] // self.settings.heads >= 16
+        return kernels_serve(self.key.weight.device, nodes, self.settings.width // self.settings.heads)
 
     def embedding(self, instances: Instances) -> Tensor:
         """The nodes as the encoder sees them first: [B, N, D]."""
@@ -98,7 +97,7 @@ class POMO(Solver):
             nodes_BND = nodes_BND.to(torch.get_autocast_dtype("cuda"))
         for layer in self.layers:
             nodes_BND = layer(nodes_BND)
-        if kernels_serve(nodes_BND, self.settings.heads):
+        if self.capturable(instances.nodes):
             return self._pack(nodes_BND)
         with torch.autocast(instances.device.type, enabled=False):
             return make_decoder(self.settings.heads, self._project(nodes_BND))

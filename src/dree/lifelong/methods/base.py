@@ -19,6 +19,7 @@ from dree.tasks import Stream, Task
 
 if TYPE_CHECKING:
     from dree.lifelong.learner import Learner
+    from dree.solvers import Solver
 
 
 @dataclass(frozen=True)
@@ -27,21 +28,25 @@ class Lesson:
 
     instances: Instances  # the batch with its symmetric copies, copy-major; or of each only the best copy
     tours: Tours  # the solver's sampled answers to them; or only the best
-    encoding: Any  # the solver's encoding of the instances, with gradient unless the loss is known
+    encoding: Any  # the solver's encoding of the instances, with gradient; None where only the best are there
     copies: int = 1  # of each instance
-    loss: Tensor | None = None  # the solver's own, where it is known already
+    behaviour: Tensor | None = None  # [B, S, N] the policy along the best tours, where it is known already
+    loss: Tensor | None = None  # the solver's own, likewise
+
+    def best_only(self, solver: Solver) -> Lesson:
+        """Of each instance only the copy that was solved best, that tour and the policy along it."""
+        rows, best = self.best()
+        instances = self.instances[rows]
+        with torch.no_grad():
+            behaviour = solver.behave(instances, best, encoding=self.encoding[rows])
+        return Lesson(instances, best, None, behaviour=behaviour)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Lesson:
-        """The same lesson, without its loss, with every tensor changed in the same way."""
+        """A lesson of best tours only, without its loss, with every tensor changed in the same way."""
         instances = Instances(*map(change, self.instances.tensors()))
         tours = Tours(change(self.tours.actions), change(self.tours.costs))
-        return Lesson(instances, tours, self.encoding.map(change), self.copies)
-
-    def best_only(self) -> Lesson:
-        """Of each instance only the copy that was solved best, and that tour: a lesson of its own, without its loss."""
-        rows, best = self.best()
-        with torch.no_grad():
-            return Lesson(self.instances[rows], best, self.encoding[rows])
+        assert self.behaviour is not None
+        return Lesson(instances, tours, None, behaviour=change(self.behaviour))
 
     def originals(self) -> Instances:
         """The instances without their mirrored copies, as tensors of their own."""
@@ -49,6 +54,8 @@ class Lesson:
 
     def best(self) -> tuple[Tensor, Tours]:
         """The copy on which each instance was solved best, as a row of `instances`, and that tour (P = 1)."""
+        if self.behaviour is not None:
+            return torch.arange(len(self.instances), device=self.instances.device), self.tours
         best = self.tours.best()
         costs = best.costs.view(self.copies, -1)
         rows = costs.argmin(0) * costs.shape[1] + torch.arange(costs.shape[1], device=costs.device)
@@ -63,7 +70,7 @@ class NoOptions:
 class Method:
     """The base of every method. All hooks do nothing; a method overrides what it needs."""
 
-    whole_lessons: bool = True  # False: all it needs of a lesson is `best`, and lessons can be had much faster
+    whole_lessons: bool = True  # False: all it needs of a lesson is `best` and `Experience.of`; a GPU is then faster
     batches_per_epoch: int = 164  # new batches an epoch; a method that solves more for itself takes fewer
     options_class: type = NoOptions  # a frozen dataclass: what can be set, with its defaults
 

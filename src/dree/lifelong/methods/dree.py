@@ -78,7 +78,7 @@ class DREE(Method):
         """Behaviour replay, and instance replay where it is due, of one remembered batch."""
         # What is kept of a batch is the policy that solved it, so it is taken before the optimiser's step.
         new_slot = self.buffer.offer(learner.chance("reservoir"))
-        self._to_keep = [] if new_slot is None else [(new_slot, Experience.of(learner.solver, lesson))]
+        self._to_keep = [] if new_slot is None else [(new_slot, Experience.of(learner.solver, lesson).trimmed())]
         if not len(self.buffer):
             return None
         (slot,) = self.buffer.sample(1, learner.chance("experience"))
@@ -93,7 +93,7 @@ class DREE(Method):
             found = Experience.of(learner.solver, again)
             self._improved.append(float(old.improved_by(found).float().mean()))
             self.interval.schedule(self._improved[-1])
-            if self.options.without != "ee" and slot != new_slot:
+            if self._improved[-1] and self.options.without != "ee" and slot != new_slot:
                 self._to_keep.append((slot, old.enhanced(found)))
         return sum(losses[1:], losses[0]) if losses else None
 
@@ -102,13 +102,14 @@ class DREE(Method):
         if learner.captures:
             old = old.padded(-(-old.actions.shape[1] // 16) * 16)  # few lengths, hence few captures
 
-        def work(_: torch.Generator, behaviour: Tensor, actions: Tensor, *tensors: Tensor) -> tuple[Tensor]:
-            instances, tours = Instances(*tensors), Tours(actions[:, None], actions.new_zeros(len(actions), 1))
+        def work(_: torch.Generator, instances: Instances, *remembered: Tensor) -> tuple[Tensor]:
+            actions, costs, behaviour = remembered
+            tours = Tours(actions[:, None], costs[:, None])
             current = learner.solver.behave(instances, tours, encoding=learner.encode(instances))
             return (behaviour_loss(current, behaviour, self.options.divergence),)
 
         loss: Tensor
-        (loss,) = learner.differentiate("behaviour", work, old.behaviour, old.actions, *old.instances.tensors())
+        (loss,) = learner.differentiate("behaviour", work, old.instances, old.actions, old.costs, old.behaviour)
         return loss
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
