@@ -49,7 +49,8 @@ def test_its_behaviour_is_the_policy_that_solved_the_batch_without_gradient(prob
 
 def test_padding_that_no_kept_tour_needs_is_dropped():
     learner, lesson = attempt("cvrp", batch=2, customers=8, seed=5)
-    experience = Experience.of(learner.solver, lesson)
+    whole = Experience.of(learner.solver, lesson)
+    experience = whole.cut(int(whole.needed()))
     assert (experience.actions[:, -2] != 0).any()
     assert (experience.actions[:, -1] == 0).all()
     assert experience.actions.shape[1] <= lesson.tours.actions.shape[2]
@@ -80,6 +81,8 @@ def test_a_tie_changes_nothing_and_a_shorter_tour_is_padded():
 def test_padding_that_is_no_longer_needed_goes_with_the_tour_that_needed_it():
     old = hand_made([2.0, 9.0], [[1, 2, 0, 0], [2, 0, 1, 0]], depth=1)
     both = old.enhanced(hand_made([3.0, 1.0], [[1, 2, 0]] * 2, depth=2))
+    assert both.needed() == 3
+    both = both.cut(3)
     assert both.actions.tolist() == [[1, 2, 0], [1, 2, 0]]
     assert both.behaviour.shape == (2, 2, 3)
 

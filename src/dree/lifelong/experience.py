@@ -40,7 +40,6 @@ class Experience:
         rows, best = lesson.best()
         instances, behaviour = lesson.instances[rows], lesson.behaviour
         if behaviour is None:
-            best = Tours(solver.rules.trimmed(best.actions), best.costs)
             behaviour = solver.behave(instances, best, encoding=lesson.encoding[rows])
         return Experience(instances, best.costs[:, 0], best.actions[:, 0], behaviour)
 
@@ -60,7 +59,7 @@ class Experience:
         return other.costs < self.costs * (1 - ROUNDING)
 
     def enhanced(self, other: Experience) -> Experience:
-        """Each instance with the better of two tours; in a tie its own."""
+        """Each instance with the better of two tours, in a tie its own; padded to the longer of both."""
         better = self.improved_by(other)
         length = max(self.actions.shape[1], other.actions.shape[1])
         ours, theirs = self.padded(length), other.padded(length)
@@ -72,15 +71,18 @@ class Experience:
             *(choose(*each) for each in zip(theirs.instances.tensors(), ours.instances.tensors(), strict=True))
         )
         actions, behaviour = choose(theirs.actions, ours.actions), choose(theirs.behaviour, ours.behaviour)
-        return Experience(instances, choose(theirs.costs, ours.costs), actions, behaviour).trimmed()
+        return Experience(instances, choose(theirs.costs, ours.costs), actions, behaviour)
 
-    def trimmed(self) -> Experience:
-        """Without what no tour needs, and nothing more in memory; waits for the device."""
-        actions = rules(self.instances.problem).trimmed(self.actions[:, None])[:, 0]
-        if actions.shape == self.actions.shape:
+    def needed(self) -> Tensor:
+        """How many actions its longest tour has, padding left out: scalar."""
+        return rules(self.instances.problem).needed(self.actions[:, None])
+
+    def cut(self, length: int) -> Experience:
+        """The first so many actions of every tour, and nothing more in memory."""
+        if length == self.actions.shape[1]:
             return self
-        behaviour = self.behaviour[:, : actions.shape[1] - 1]
-        return Experience(self.instances, self.costs, actions.clone(), behaviour.clone())
+        actions, behaviour = self.actions[:, :length].clone(), self.behaviour[:, : length - 1].clone()
+        return Experience(self.instances, self.costs, actions, behaviour)
 
     def padded(self, length: int) -> Experience:
         """Tours that stay at the depot, where they may do nothing else, up to this length."""

@@ -65,10 +65,10 @@ class CVRP(Rules):
         home = at_depot & (served < instances.customers)
         return State(current, _blocked(visited, load, home, demands[:, None, None, :]), load, visited, served)
 
-    def trimmed(self, actions_BPT: Tensor) -> Tensor:
+    def needed(self, actions_BPT: Tensor) -> Tensor:
         """Up to the last return to the depot."""
-        busy = (actions_BPT != 0).flatten(0, 1).any(0).nonzero()
-        return actions_BPT[..., : int(busy.max()) + 2]
+        places = torch.arange(2, actions_BPT.shape[-1] + 2, device=actions_BPT.device)
+        return ((actions_BPT != 0) * places).amax()
 
     def closed(self, actions_BPT: Tensor) -> Tensor:
         """The actions after the departure from the depot."""

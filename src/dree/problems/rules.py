@@ -83,9 +83,13 @@ class Rules(ABC):
     def closed(self, actions_BPT: Tensor) -> Tensor:
         """The nodes of the closed walk that the actions describe: [B, P, T or T + 1]."""
 
+    def needed(self, actions_BPT: Tensor) -> Tensor:
+        """How many actions the longest of these tours has, padding left out: scalar."""
+        return torch.full((), actions_BPT.shape[-1], device=actions_BPT.device)
+
     def trimmed(self, actions_BPT: Tensor) -> Tensor:
         """The same tours without padding that none of them needs."""
-        return actions_BPT
+        return actions_BPT[..., : int(self.needed(actions_BPT))]
 
     def cost(self, instances: Instances, actions_BPT: Tensor) -> Tensor:
         """Euclidean length of the closed walk: [B, P]."""

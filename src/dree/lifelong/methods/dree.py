@@ -17,6 +17,7 @@ from torch import Tensor
 from dree.errors import unknown
 from dree.lifelong.experience import Experience, ExperienceBuffer
 from dree.lifelong.methods.base import Lesson, Method
+from dree.lifelong.reading import Reading
 from dree.lifelong.replay import PAPER_ALPHA, Interval, behaviour_loss, check_coefficient, divergence
 from dree.problems import Instances, Tours
 
@@ -52,6 +53,16 @@ class DREEOptions:
             raise unknown("part of DREE", self.without, PARTS)
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a batch leaves behind."""
+
+    kept: list[tuple[int, Experience]]  # with the slots they go to
+    replayed: bool  # whether instances were replayed
+    numbers: Reading  # how long the tours kept are, and what share of the instances replayed improved
+    chance: torch.Generator  # for a buffer that must shrink
+
+
 class DREE(Method):
     """Rehearse what was learned, and refine what is rehearsed."""
 
@@ -63,22 +74,45 @@ class DREE(Method):
     def __init__(self, options: DREEOptions | None = None) -> None:
         """An empty buffer."""
         super().__init__(options)
-        self.buffer = ExperienceBuffer(self.options.buffer, self.options.buffer_bytes)
+        self._buffer = ExperienceBuffer(self.options.buffer, self.options.buffer_bytes)
         self.interval = Interval(self.options.lower, self.options.upper)
         if self.options.without is not None:
             self.interval = Interval(ABLATION_INTERVAL, ABLATION_INTERVAL)
         self._improved: list[float] = []  # of each instance replay of this epoch
-        self._to_keep: list[tuple[int, Experience]] = []  # once the optimiser has made its step
+        self._to_keep: list[tuple[int, Experience]] = []  # of the batch being learned, once the optimiser has stepped
+        self._share: list[Tensor] = []  # of its instance replay's instances that improved, if there was one
+        self._outcome: Outcome | None = None  # of the last batch, if not yet settled
+
+    @property
+    def buffer(self) -> ExperienceBuffer:
+        """What is remembered."""
+        self._settle()
+        return self._buffer
+
+    def _settle(self) -> None:
+        """Put what the last batch left into the buffer; late, so that by now the device knows its numbers."""
+        if self._outcome is None:
+            return
+        outcome, self._outcome = self._outcome, None
+        *lengths, share = outcome.numbers.values()
+        if outcome.replayed:
+            self._improved.append(share)
+            self.interval.schedule(share)
+        for (slot, experience), length in zip(outcome.kept, lengths, strict=True):
+            self._buffer.put(slot, experience.cut(int(length)))
+        self._buffer.settle(outcome.chance)
 
     def begin(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """Count this epoch's replays anew."""
+        self._settle()
         self._improved = []
 
     def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
         """Behaviour replay, and instance replay where it is due, of one remembered batch."""
         # What is kept of a batch is the policy that solved it, so it is taken before the optimiser's step.
         new_slot = self.buffer.offer(learner.chance("reservoir"))
-        self._to_keep = [] if new_slot is None else [(new_slot, Experience.of(learner.solver, lesson).trimmed())]
+        self._to_keep = [] if new_slot is None else [(new_slot, Experience.of(learner.solver, lesson))]
+        self._share = []
         if not len(self.buffer):
             return None
         (slot,) = self.buffer.sample(1, learner.chance("experience"))
@@ -91,9 +125,8 @@ class DREE(Method):
             if self.options.without != "pir":
                 losses.append(self.options.beta * learner.loss(again))
             found = Experience.of(learner.solver, again)
-            self._improved.append(float(old.improved_by(found).float().mean()))
-            self.interval.schedule(self._improved[-1])
-            if self._improved[-1] and self.options.without != "ee" and slot != new_slot:
+            self._share = [old.improved_by(found).float().mean()]
+            if self.options.without != "ee" and slot != new_slot:
                 self._to_keep.append((slot, old.enhanced(found)))
         return sum(losses[1:], losses[0]) if losses else None
 
@@ -114,10 +147,10 @@ class DREE(Method):
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Keep the new experience if the reservoir takes it, and the enhanced one."""
-        for slot, experience in self._to_keep:
-            self.buffer.put(slot, experience)
-        self._to_keep = []
-        self.buffer.settle(learner.chance("shrink"))
+        lengths = [experience.needed() for _, experience in self._to_keep]
+        share = self._share or [torch.zeros((), device=learner.device)]
+        chance = learner.chance("shrink")
+        self._outcome = Outcome(self._to_keep, bool(self._share), Reading([*lengths, *share]), chance)
 
     def alpha(self, learner: Learner) -> float:
         """The weight of behaviour replay for the learner's problem."""
@@ -125,6 +158,7 @@ class DREE(Method):
 
     def report(self) -> dict[str, float]:
         """The buffer, and how instance replay went in this epoch."""
+        self._settle()
         replays = len(self._improved)
         improved = {"improved": sum(self._improved) / replays} if replays else {}
         return {"buffered": len(self.buffer), "buffer_bytes": self.buffer.bytes, "replays": replays, **improved}
@@ -135,5 +169,6 @@ class DREE(Method):
 
     def load_state_dict(self, state: Mapping[str, Any], learner: Learner) -> None:
         """Go on with an earlier buffer."""
+        self._outcome = None
         self.buffer.load_state_dict(state["buffer"], learner.device)
         self.interval.due = state["due"]
