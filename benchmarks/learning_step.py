@@ -26,11 +26,11 @@ from rich.console import Console
 from rich.table import Table
 
 from dree.lifelong import FineTuning, Learner, LearnerSettings
-from dree.lifelong.learner import PRECISIONS
 from dree.problems import Instances
 from dree.randomness import named_generator
 from dree.solvers import make_solver
 from dree.solvers.pomo_twin import rollout
+from dree.solvers.precision import PRECISIONS
 from dree.tasks import principal
 
 

@@ -111,6 +111,7 @@ def _measure(
 ) -> dict[str, Any]:
     """Measure, and show the tables."""
     from dree.experiments.bench import measure, measure_solving, run_times
+    from dree.solvers.precision import precision_on
 
     steps = _each(
         problems, plan.sizes, "learning", lambda name, n: measure(name, n, plan, precision, device, with_twin=with_twin)
@@ -125,9 +126,14 @@ def _measure(
     rates: list[SolvingRate] = []
     if with_solving:
         rates = _each(
-            problems, plan.solve_sizes, "solving", lambda name, n: measure_solving(name, n, plan.repeats, device)
+            problems,
+            plan.solve_sizes,
+            "solving",
+            lambda name, n: measure_solving(name, n, plan.repeats, device, precision),
         )
-        _show("Greedy solving from all starts, no augmentation, fp32", _solving_table(rates))
+        _show(
+            f"Greedy solving from all starts, no augmentation, {precision_on(device, precision)}", _solving_table(rates)
+        )
     return {
         "steps": [each.as_dict() for each in steps],
         "runs": [vars(each) for each in runs],

@@ -29,6 +29,9 @@ def evaluate(
         str, typer.Option(help="How library coordinates are scaled: fit (moved too) or official (not moved).")
     ] = "fit",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="fp32; bf16: matrix products in half the bits, faster; auto: bf16 on CUDA devices.")
+    ] = "fp32",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this JSON file.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the table to this CSV file.")] = None,
 ) -> None:
@@ -37,9 +40,12 @@ def evaluate(
     from dree.files import write_csv, write_json
     from dree.problems import SYMMETRIES
     from dree.problems.frame import FRAMES
+    from dree.solvers.precision import PRECISIONS, precision_on
 
     if augment not in (1, SYMMETRIES):
         raise DreeError(f"--augment must be 1 or {SYMMETRIES}, not {augment}.")
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS)
     if frame not in FRAMES:
         raise unknown("frame", frame, FRAMES)
     if library is not None and path is None:
@@ -56,18 +62,19 @@ def evaluate(
         "method": trained.settings.method,
         "augment": augment,
         "device": where.type,
+        "precision": precision_on(where, precision),
     }
     if path is None:
-        result |= _on_tests(trained, augment, limit)
+        result |= _on_tests(trained, augment, limit, precision)
     else:
-        result |= {"library": library, "frame": frame, **_on_library(trained, augment, library, path, frame)}
+        result |= {"library": library, "frame": frame, **_on_library(trained, augment, library, path, frame, precision)}
     if json_file:
         say(f"JSON: {write_json(json_file, result)}")
     if csv_file:
         say(f"CSV: {write_csv(csv_file, result['rows'])}")
 
 
-def _on_tests(trained: Trained, copies: int, limit: int | None) -> dict[str, Any]:
+def _on_tests(trained: Trained, copies: int, limit: int | None, precision: str) -> dict[str, Any]:
     """Evaluate on the principal tasks and show the table."""
     from dree.evaluation.evaluate import Evaluation, evaluate
     from dree.report.evaluations import evaluation_rows, evaluation_table, mean_and_std
@@ -77,13 +84,15 @@ def _on_tests(trained: Trained, copies: int, limit: int | None) -> dict[str, Any
     with bar(sum(len(test.instances) * _work(test.instances) for test in tests)) as part:
         for test in tests:
             progress = part(f"{test.name} ({len(results) + 1} of {len(tests)})", _work(test.instances))
-            results.append(evaluate(trained.solver, test, copies, progress))
+            results.append(evaluate(trained.solver, test, copies, progress, precision))
     console.print(evaluation_table(results, _title(trained, copies)))
     mean = mean_and_std([each.mean for each in results])
     return {"rows": evaluation_rows(results), "mean_gap": mean and mean[0]}
 
 
-def _on_library(trained: Trained, copies: int, library: str | None, path: Path, frame: str) -> dict[str, Any]:
+def _on_library(
+    trained: Trained, copies: int, library: str | None, path: Path, frame: str, precision: str
+) -> dict[str, Any]:
     """Evaluate on library files and show the table."""
     from dree.data.libraries import find_instances
     from dree.evaluation.libraries import LibraryResult, solve_library
@@ -94,7 +103,7 @@ def _on_library(trained: Trained, copies: int, library: str | None, path: Path, 
     with bar(sum(_work(each.instances) for each in instances)) as part:
         for each in instances:
             progress = part(f"{each.name} ({len(results) + 1} of {len(instances)})", _work(each.instances))
-            results.append(solve_library(trained.solver, each, copies, frame, progress))
+            results.append(solve_library(trained.solver, each, copies, frame, progress, precision))
     console.print(library_table(results, library, _title(trained, copies), console.width))
     for each in (instance for instance in instances if instance.note):
         say(f"{each.name}: {each.note}.")

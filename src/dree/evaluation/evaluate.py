@@ -18,6 +18,7 @@ from dree.data import TestSet
 from dree.problems import Instances, Tours, augment
 from dree.solvers import Solver
 from dree.solvers.chunks import split
+from dree.solvers.precision import in_precision
 
 # Instances x starts x nodes solved together. On a CPU, four times as many took nine times the memory at n = 1000.
 STATES_AT_ONCE = {"cpu": 2**19, "cuda": 2**23}
@@ -41,10 +42,12 @@ class Evaluation:
         return self.instances / self.seconds
 
 
-def evaluate(solver: Solver, test: TestSet, copies: int = 1, progress: Progress | None = None) -> Evaluation:
+def evaluate(
+    solver: Solver, test: TestSet, copies: int = 1, progress: Progress | None = None, precision: str = "fp32"
+) -> Evaluation:
     """Solve a test set, greedily from all starts, the best over `copies` (1 or 8) symmetric copies."""
     began = time.perf_counter()
-    tours = best_tours(solver, test.instances, copies, progress)
+    tours = best_tours(solver, test.instances, copies, progress, precision)
     seconds = time.perf_counter() - began
     each = gaps(tours.costs[:, 0], test.references)
     mean, std = float(each.mean()), float(each.std(correction=0))
@@ -62,7 +65,13 @@ def gaps(costs: Tensor, references: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def best_tours(solver: Solver, instances: Instances, copies: int = 1, progress: Progress | None = None) -> Tours:
+def best_tours(
+    solver: Solver,
+    instances: Instances,
+    copies: int = 1,
+    progress: Progress | None = None,
+    precision: str = "fp32",
+) -> Tours:
     """The best greedy tour of each instance over all starts and symmetric copies (P = 1), on the CPU.
 
     Instances, and the starts of large ones, are solved in chunks, so that memory is bounded.
@@ -74,7 +83,8 @@ def best_tours(solver: Solver, instances: Instances, copies: int = 1, progress: 
     found = []
     for rows, parts in groupby(chunks, key=lambda chunk: chunk[0]):
         batch = every[rows].to(device)
-        encoding = solver.encode(batch)
+        with in_precision(precision, device):
+            encoding = solver.encode(batch)
         some = []
         for _, columns in parts:
             first = starts[rows, columns].to(device)

@@ -45,10 +45,11 @@ def solve_library(
     copies: int = 1,
     frame: str = "fit",
     progress: Progress | None = None,
+    precision: str = "fp32",
 ) -> LibraryResult:
     """Solve an instance greedily from all starts, in its `frame` (see FRAMES), and cost the best tour."""
     began = time.perf_counter()
-    tours = best_tours(solver, FRAMES[frame](instance.instances), copies, progress)
+    tours = best_tours(solver, FRAMES[frame](instance.instances), copies, progress, precision)
     seconds = time.perf_counter() - began
     actions: list[int] = tours.actions.flatten().tolist()
     return LibraryResult(

@@ -21,8 +21,7 @@ from dree.lifelong.methods import Lesson, Method
 from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
 from dree.solvers import Solver
-
-PRECISIONS = ("auto", "fp32", "bf16")
+from dree.solvers.precision import PRECISIONS, in_precision
 
 
 @dataclass(frozen=True)
@@ -134,15 +133,8 @@ class Learner:
 
     def encode(self, instances: Instances, solver: Solver | None = None) -> Any:
         """The solver's encoding (or another solver's) in the learner's precision, with gradient."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+        with in_precision(self.settings.precision, self.device):
             return (solver or self.solver).encode(instances)
-
-    @property
-    def precision(self) -> str:
-        """fp32 or bf16: as set, or what suits the device."""
-        if self.settings.precision != "auto":
-            return self.settings.precision
-        return "bf16" if self.device.type == "cuda" else "fp32"
 
     @property
     def captures(self) -> bool:

@@ -100,7 +100,7 @@ class POMO(Solver):
         if self.capturable(instances.nodes):
             return self._pack(nodes_BND)
         with torch.autocast(instances.device.type, enabled=False):
-            return make_decoder(self.settings.heads, self._project(nodes_BND))
+            return make_decoder(self.settings.heads, self._project(nodes_BND.to(instances.coords.dtype)))
 
     def _pack(self, nodes_BND: Tensor) -> Decoder:
         """The decoder's linear maps as one product, laid out for kernels."""
