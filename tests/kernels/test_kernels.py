@@ -16,8 +16,10 @@ if not torch.cuda.is_available():
 pytest.importorskip("triton")
 
 from conftest import random_instances, small_solver
+from dree.errors import DreeError
 from dree.kernels.attention import attend
 from dree.kernels.norm import residual_norm
+from dree.problems import Instances
 from dree.problems.check import check_cvrp, check_tsp
 from dree.solvers import kernel_decoder, pomo
 from dree.solvers.kernel_decoder import KernelDecoder, Layout
@@ -120,6 +122,26 @@ def test_behaviour_and_its_gradient_are_those_of_the_other_decoders(problem, mon
     (ours, our_gradient), (theirs, their_gradient) = results
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
     assert (our_gradient - their_gradient).norm() <= 1e-4 * their_gradient.norm()
+
+
+@pytest.mark.parametrize("generator", [None, torch.Generator()])
+def test_a_tour_that_does_not_end_is_an_error(generator):
+    impossible = Instances(torch.rand(1, 3, 2), torch.tensor([[0, 1, 9]]), torch.tensor([5]))
+    starts = torch.ones(1, 1, dtype=torch.int64)
+    with (
+        pytest.raises(DreeError, match="A tour does not end"),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(kernel_decoder, "rollout_layout", lambda *_: Layout(1, 1, 1))
+        solver_of("cvrp").solve(impossible, starts, generator=generator)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_weights_that_are_no_numbers_are_an_error(problem):
+    solver = solver_of(problem)
+    solver.key.weight.data.fill_(torch.nan)
+    with pytest.raises(DreeError, match="A tour does not end"):
+        solver.solve(random_instances(problem, 1, 4, seed=0))
 
 
 def test_actions_are_sampled_with_their_probabilities(problem, monkeypatch):

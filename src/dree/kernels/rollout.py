@@ -23,7 +23,7 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
     seed_ptr,  # [1]
     actions_ptr,  # out [B, P, T], zero before
     log_prob_ptr,  # out [B, P]
-    lengths_ptr,  # out [B, P]: actions of each tour
+    lengths_ptr,  # out [B, P]: actions of each tour; zero if it did not end
     tape_ptr,  # out [B, P, T - 1, NODES]: gradients of the log-probabilities for the scores; minus zero where blocked
     logsum_ptr,  # out [B, P, T - 1, H]: of the exponentials (to base 2) of the attention scores
     loads_ptr,  # out [B, P, T - 1]: as shares of the capacity (CVRP); all three are zero after a tour's end
@@ -57,6 +57,7 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
     left = tl.full([TOURS], nodes - 1, tl.int32)  # customers to serve
     log_prob = tl.zeros([TOURS], tl.float32)
     length = tl.full([TOURS], 1, tl.int32)
+    sound = tour >= 0
     load = tl.zeros([TOURS], tl.int32)
     seed = tl.load(seed_ptr)
     going = nodes > 1
@@ -90,9 +91,9 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
             value = node_tile(nodes_ptr, 2, head, nodes, row_width, HEADS, WIDTH, NODES)
             pointer = node_tile(nodes_ptr, 3, head, nodes, row_width, HEADS, WIDTH, NODES)
             match = tl.dot(query.to(key.dtype), tl.trans(key), input_precision=DOT) * LOG2_E + mask
-            highest = tl.max(match, 1)
+            highest = tl.maximum(tl.max(match, 1), -1e30)
             attention = tl.exp2(match - highest[:, None])
-            total = tl.sum(attention, 1)
+            total = tl.maximum(tl.sum(attention, 1), 1e-30)
             if RECORD:
                 tl.store(logsum_ptr + at * HEADS + head, highest + tl.log2(total), mask=real)
             attended = tl.dot(attention.to(value.dtype), value, input_precision=DOT) * (1 / total)[:, None]
@@ -114,7 +115,9 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
             action = tl.min(tl.where(passed, node[None, :], nodes - 1), 1)
         else:
             total = tl.sum(policy, 1)
-            action = tl.argmax(policy, 1).to(tl.int32)
+            action = tl.argmax(tl.where(policy > 0, policy, 0.0), 1).to(tl.int32)
+        sound = sound & (total > 0)  # not where all nodes are blocked, or weights are no numbers
+        action = tl.where(sound, action, 0)
         taken = node[None, :] == action[:, None]
         closed = tl.where(taken, -float("inf"), closed)  # the depot's is not looked at
         # A finished CVRP tour stays at the depot.
@@ -143,4 +146,6 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
         else:
             going = step < nodes
     tl.store(log_prob_ptr + place, log_prob, mask=real)
-    tl.store(lengths_ptr + place, length, mask=real)
+    if CVRP:
+        sound = sound & (left == 0) & (current == 0)
+    tl.store(lengths_ptr + place, tl.where(sound, length, 0), mask=real)

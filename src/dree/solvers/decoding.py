@@ -22,8 +22,14 @@ from torch.nn import functional
 
 from dree.problems import Instances
 
-KERNEL_NODES = 512  # beyond, a tile of states does not fit in a multiprocessor's registers
+KERNEL_NODES = 256  # beyond, a tile of states does not fit in a multiprocessor's registers
 TABLE_NODES = 64  # the table form is used up to this many nodes
+
+
+ENDLESS = (
+    "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller learning rate), or a "
+    "demand exceeds the capacity (Instances.validated() says which)."
+)
 
 
 @dataclass(frozen=True)

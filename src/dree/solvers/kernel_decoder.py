@@ -12,10 +12,11 @@ import torch
 import triton
 from torch import Tensor
 
+from dree.errors import DreeError
 from dree.kernels.gradient import gradient_kernel, offset_gradient_kernel, scores_kernel
 from dree.kernels.rollout import rollout_kernel
 from dree.problems import Instances
-from dree.solvers.decoding import Decoder
+from dree.solvers.decoding import ENDLESS, Decoder
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,8 @@ class KernelDecoder(Decoder):
             **_shape(packed, self.heads),
         )
         if not record:
+            if not (lengths > 0).all():  # learning need not wait for this: its loss will not be finite
+                raise DreeError(ENDLESS)
             return actions, None
         return actions, (actions, KernelTape(self, starts, actions, log_prob, lengths - 1, tape, logsum, loads))
 

@@ -17,7 +17,7 @@ from dree.errors import DreeError
 from dree.problems import Instances, State, Tours, rules
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
-from dree.solvers.decoding import Decoder, Projections, TableDecoder, kernels_serve, make_decoder
+from dree.solvers.decoding import ENDLESS, Decoder, Projections, TableDecoder, kernels_serve, make_decoder
 from dree.solvers.layers import EncoderLayer
 from dree.solvers.tape import Tape
 
@@ -170,10 +170,7 @@ class POMO(Solver):
             state = self.rules.advance(instances, state, action)
             actions.append(action)
             if len(actions) > self.rules.longest(instances):
-                raise DreeError(
-                    "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller "
-                    "learning rate), or a demand exceeds the capacity (Instances.validated() says which)."
-                )
+                raise DreeError(ENDLESS)
         tours = torch.stack(actions, dim=-1)
         decoder.recorded = None if tape is None else (tours, tape)
         return Tours(tours, self.rules.cost(instances, tours))
