@@ -125,14 +125,11 @@ def test_behaviour_and_its_gradient_are_those_of_the_other_decoders(problem, mon
 
 
 @pytest.mark.parametrize("generator", [None, torch.Generator()])
-def test_a_tour_that_does_not_end_is_an_error(generator):
+def test_a_tour_that_does_not_end_is_an_error(generator, monkeypatch):
     impossible = Instances(torch.rand(1, 3, 2), torch.tensor([[0, 1, 9]]), torch.tensor([5]))
     starts = torch.ones(1, 1, dtype=torch.int64)
-    with (
-        pytest.raises(DreeError, match="A tour does not end"),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setattr(kernel_decoder, "rollout_layout", lambda *_: Layout(1, 1, 1))
+    monkeypatch.setattr(kernel_decoder, "rollout_layout", lambda *_: Layout(1, 1, 1))
+    with pytest.raises(DreeError, match="A tour does not end"):
         solver_of("cvrp").solve(impossible, starts, generator=generator)
 
 
