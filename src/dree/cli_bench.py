@@ -111,7 +111,6 @@ def _measure(
 ) -> dict[str, Any]:
     """Measure, and show the tables."""
     from dree.experiments.bench import measure, measure_solving, run_times
-    from dree.solvers.precision import precision_on
 
     steps = _each(
         problems, plan.sizes, "learning", lambda name, n: measure(name, n, plan, precision, device, with_twin=with_twin)
@@ -125,15 +124,14 @@ def _measure(
         say("Two sizes or more give seconds per epoch and hours per run: for example --sizes 20,50.")
     rates: list[SolvingRate] = []
     if with_solving:
+        exact = "fp32" if precision == "auto" else precision  # as `dree evaluate` does it
         rates = _each(
             problems,
             plan.solve_sizes,
             "solving",
-            lambda name, n: measure_solving(name, n, plan.repeats, device, precision),
+            lambda name, n: measure_solving(name, n, plan.repeats, device, exact),
         )
-        _show(
-            f"Greedy solving from all starts, no augmentation, {precision_on(device, precision)}", _solving_table(rates)
-        )
+        _show(f"Greedy solving from all starts, no augmentation, {exact}", _solving_table(rates))
     return {
         "steps": [each.as_dict() for each in steps],
         "runs": [vars(each) for each in runs],

@@ -118,7 +118,7 @@ def test_another_version_is_passed_over_aloud_and_refused_where_it_is_the_only_o
     said = []
     with pytest.raises(DreeError, match="can be used"):
         load_latest(tmp_path, said.append)
-    assert "has version 99, this program reads version 1" in said[0]
+    assert "has version 99, this program reads version 2" in said[0]
     save_checkpoint(tmp_path, 1, {"epoch": 1})
     assert load_latest(tmp_path, said.append) == {"epoch": 1}
     assert "Using the one before it" in said[1]

@@ -7,6 +7,7 @@ from conftest import random_instances, small_solver
 from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, Method
 from dree.lifelong.experience import Experience, ExperienceBuffer
+from dree.lifelong.replay import behaviour_loss
 from dree.problems import Instances
 
 
@@ -130,3 +131,19 @@ def test_a_buffer_goes_through_its_state_unchanged(problem):
         assert one.behaviour.equal(two.behaviour)
         assert isinstance(two.instances, Instances)
         assert one.instances.coords.equal(two.instances.coords)
+
+
+def test_rounding_its_length_up_changes_no_loss(problem):
+    """Nor any gradient, so that few lengths need be captured."""
+    learner, lesson = attempt(problem, customers=7)
+    whole = Experience.of(learner.solver, lesson)
+    experience = whole.cut(int(whole.needed()))
+    longer = experience.rounded(16)
+    assert longer.actions.shape[1] == (16 if problem == "cvrp" else 7)
+    other = small_solver(problem, seed=3)
+    results = []
+    for each in (experience, longer):
+        loss = behaviour_loss(other.behave(each.instances, each.tours), each.behaviour, "literal")
+        results.append((loss, torch.autograd.grad(loss, list(other.parameters()), materialize_grads=True)))
+    assert results[0][0] > 0
+    torch.testing.assert_close(results[0], results[1])

@@ -1,8 +1,10 @@
 """All weights as one tensor: the module computes with it, and gradients gather in it."""
 
+import pytest
 import torch
 from torch import nn
 
+from dree.errors import DreeError
 from dree.lifelong.flat import FlatParameters
 
 
@@ -52,3 +54,14 @@ def test_tensors_are_gathered_whatever_their_layout():
     flat.gather(tensors, target)
     torch.testing.assert_close(flat.views(target), tensors)
     assert target.sum().isclose(sum(each.sum() for each in tensors))
+
+
+@pytest.mark.parametrize(
+    "part", [lambda module: module.double().float(), lambda module: module.zero_grad(), FlatParameters]
+)
+def test_weights_that_have_parted_from_it_are_noticed(part):
+    module = network()
+    flat = FlatParameters(module)
+    part(module)
+    with pytest.raises(DreeError, match="no longer those its learner was made with"):
+        flat.clear_gradient()

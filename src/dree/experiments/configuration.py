@@ -48,7 +48,7 @@ class RunSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise DreeError(f"Setting '{name}' must be at least 1, not {value}.")
-        if not self.checkpoint_seconds >= 0:
+        if not 0 <= self.checkpoint_seconds < float("inf"):
             raise DreeError(f"Setting 'checkpoint_seconds' must be at least 0, not {self.checkpoint_seconds}.")
         if self.device not in DEVICES:
             raise unknown("device", self.device, DEVICES)

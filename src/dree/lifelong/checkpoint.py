@@ -20,7 +20,7 @@ from dree.errors import DreeError
 from dree.files import write_bytes
 
 FORMAT = "dree-checkpoint"
-VERSION = 1
+VERSION = 2
 KEPT = 2
 KINDS = {  # a tensor's type as safetensors calls it
     torch.float64: "F64",

@@ -84,8 +84,14 @@ class Experience:
         actions, behaviour = self.actions[:, :length].clone(), self.behaviour[:, : length - 1].clone()
         return Experience(self.instances, self.costs, actions, behaviour)
 
+    def rounded(self, multiple: int) -> Experience:
+        """The same for its losses, its length a multiple; a TSP's, which is the same for all tours, as it is."""
+        if self.instances.demands is None:
+            return self
+        return self.padded(-(-self.actions.shape[1] // multiple) * multiple)
+
     def padded(self, length: int) -> Experience:
-        """Tours that stay at the depot, where they may do nothing else, up to this length."""
+        """Tours (of CVRPs) that stay at the depot, where they may do nothing else, up to this length."""
         extra = length - self.actions.shape[1]
         if not extra:
             return self

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from dree.errors import DreeError
+
 ALIGNMENT = 64  # elements: every weight begins where matrix products like it
 
 
@@ -17,7 +19,7 @@ class FlatParameters:
     """
 
     def __init__(self, module: nn.Module) -> None:
-        self.parameters = list(module.parameters())
+        self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         sizes = [-(-parameter.numel() // ALIGNMENT) * ALIGNMENT for parameter in self.parameters]
         self._begins = [sum(sizes[:index]) for index in range(len(sizes))]
         first = self.parameters[0]
@@ -30,6 +32,10 @@ class FlatParameters:
             weights.copy_(parameter.detach())
             parameter.data = weights
             parameter.grad = gradient
+        self._places = [
+            (parameter, parameter.data_ptr(), gradient.data_ptr())
+            for parameter, gradient in ((self.parameters[at], gradients[at]) for at in (0, -1))
+        ]
 
     def views(self, flat: Tensor) -> list[Tensor]:
         """The part of a flat tensor that belongs to each parameter, in its shape."""
@@ -45,4 +51,11 @@ class FlatParameters:
     def clear_gradient(self) -> None:
         """Set the gradient to zero, in place: the parameters' are views of it."""
         assert self.weights.grad is not None
+        for parameter, weights, gradient in self._places:
+            own = parameter.grad
+            if parameter.data_ptr() != weights or own is None or own.data_ptr() != gradient:
+                raise DreeError(
+                    "The solver's weights or gradients are no longer those its learner was made with. Move or convert "
+                    "a solver before it is given to a learner, give it to one only, and leave zero_grad to that."
+                )
         self.weights.grad.zero_()

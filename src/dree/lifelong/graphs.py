@@ -71,6 +71,7 @@ class Graphs:
         with torch.cuda.stream(self._stream):
             work(*static)
             self._stream.synchronize()
+            torch.cuda.empty_cache()  # while it captures, nothing can be freed
             graph.capture_begin(pool=self._pool)
             try:
                 outputs = work(*static)

@@ -35,8 +35,9 @@ def sum_in_chunks(term: Term, chunks: Sequence[Chunk], tensors: Sequence[Tensor]
     `term` receives a chunk and the chunk's rows of each tensor.
     """
     wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    gradients = [torch.zeros_like(tensor) for tensor in tensors] if wanted else []
-    total = tensors[0].new_zeros(())
+    exact = torch.promote_types(tensors[0].dtype, torch.float32)
+    gradients = [torch.zeros_like(tensor, dtype=exact) for tensor in tensors] if wanted else []
+    total = tensors[0].new_zeros((), dtype=exact)
     values = total.new_zeros(tensors[0].shape[0], max(columns.stop for _, columns in chunks))
     for rows, columns in chunks:
         leaves = tuple(tensor[rows].detach().requires_grad_(wanted) for tensor in tensors)
@@ -45,7 +46,8 @@ def sum_in_chunks(term: Term, chunks: Sequence[Chunk], tensors: Sequence[Tensor]
             for gradient, new in zip(gradients, torch.autograd.grad(part, leaves), strict=True):
                 gradient[rows] += new
         total += part.detach()
-    return (with_gradient(total, tensors, gradients) if wanted else total), values
+    given = [gradient.to(tensor.dtype) for gradient, tensor in zip(gradients, tensors, strict=True)] if wanted else []
+    return (with_gradient(total, tensors, given) if wanted else total), values
 
 
 def with_gradient(value: Tensor, tensors: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from dree import kernels
 from dree.problems import Instances
 
 KERNEL_NODES = 256  # beyond, a tile of states does not fit in a multiprocessor's registers
@@ -164,9 +165,9 @@ class GlimpseDecoder(Decoder):
         return torch.baddbmm(offset[:, None], attended.transpose(1, 2).flatten(2), pointer.transpose(1, 2))
 
 
-def kernels_serve(device: torch.device, nodes: int, head_width: int) -> bool:
-    """Whether there are kernels for such nodes: on CUDA devices, for heads that fill a matrix instruction."""
-    return device.type == "cuda" and nodes <= KERNEL_NODES and head_width >= 16 and head_width.bit_count() == 1
+def kernels_serve(device: torch.device, nodes: int, head_width: int, clip: float) -> bool:
+    """Whether there are kernels for such nodes. They take exponentials of scores as they are, up to the clip."""
+    return nodes <= KERNEL_NODES and clip <= 20 and kernels.serve(device, head_width)
 
 
 def make_decoder(heads: int, nodes: Projections) -> Decoder:

@@ -5,6 +5,7 @@ Shapes: B instances, P tours, S states of a tour, X = P * S, N nodes, D width, T
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,10 +70,11 @@ class KernelDecoder(Decoder):
         log_prob = torch.empty(batch, tours, device=packed.device)
         lengths = torch.empty(batch, tours, dtype=torch.int32, device=packed.device)
         kept = (batch, tours, steps) if record else (1, 1, 1)
-        blank = torch.zeros if self.routed else torch.empty  # zero is what tours that end early leave
-        tape = blank(*kept, padded(nodes), dtype=packed.dtype, device=packed.device)
-        logsum = blank(*kept, self.heads, device=packed.device)
-        loads = blank(kept, device=packed.device)
+        tape = _roomy((*kept, padded(nodes)), packed.dtype, packed.device)
+        logsum, loads = torch.empty(*kept, self.heads, device=packed.device), torch.empty(kept, device=packed.device)
+        if self.routed and record:  # zero is what tours that end early leave
+            for each in (tape, logsum, loads):
+                each.zero_()
         seed = actions  # not read
         if generator is not None:
             seed = torch.randint(2**62, (1,), generator=generator, device=packed.device)
@@ -81,8 +83,8 @@ class KernelDecoder(Decoder):
             packed,
             load_query,
             offset,
-            instances.demands,
-            instances.capacity,
+            instances.demands if instances.demands is None else instances.demands.contiguous(),
+            instances.capacity if instances.capacity is None else instances.capacity.contiguous(),
             starts,
             seed,
             actions,
@@ -119,7 +121,7 @@ class KernelTape:
     actions: Tensor  # [B, P, T]
     log_prob: Tensor  # [B, P]
     steps: Tensor  # [B, P]: decisions of each tour
-    gradient: Tensor  # [B, P, S, N, padded], minus zero where blocked
+    gradient: Tensor  # [B, P, S, N padded], minus zero where blocked
     logsum: Tensor  # [B, P, S, H]: of the exponentials of the attention scores
     loads: Tensor  # [B, P, S]
 
@@ -282,6 +284,12 @@ def gradient_layout(nodes: int, precision: torch.dtype) -> Layout:
     if precision == torch.float32:
         return Layout(32, 4, 1) if nodes <= 64 else Layout(32 if nodes <= 128 else 16, 8, 1)
     return Layout(64, 4, 3 if nodes <= 64 else 1) if nodes <= 128 else Layout(16, 8, 1)
+
+
+def _roomy(shape: tuple[int, ...], precision: torch.dtype, device: torch.device) -> Tensor:
+    """An empty tensor in a power of two of memory: as sizes drift, the memory of one serves for the next."""
+    count = math.prod(shape)
+    return torch.empty(int(triton.next_power_of_2(count)), dtype=precision, device=device)[:count].view(shape)
 
 
 def padded(nodes: int) -> int:

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dree import kernels
+
 ATTENTION_NODES = 128  # up to this many nodes, a kernel attends to what is on a CUDA device
 NORM_NODES = 1024  # up to this many nodes, a kernel normalises what is on a CUDA device
 SMALL = 128  # up to this many nodes, plain batched products beat the fused attention of the CPU
@@ -31,7 +33,7 @@ class EncoderLayer(nn.Module):
         self.norm2 = NodeNorm(width)
 
     def forward(self, nodes_BND: Tensor) -> Tensor:
-        """One layer of the encoder. Under autocast its matrix products are in low precision, and nothing else."""
+        """One layer of the encoder. Under autocast its matrix products are in low precision, the rest as given."""
         exact = nodes_BND.dtype
         attended = self_attention(self.query_key_value(nodes_BND).to(exact), self.heads)
         nodes_BND = self.norm1(nodes_BND, _before_norm(self.combine, attended).to(exact))
@@ -56,7 +58,7 @@ class NodeNorm(nn.Module):
 
     def forward(self, nodes_BND: Tensor, change_BND: Tensor) -> Tensor:
         """Add, standardise, then scale and shift each channel."""
-        if nodes_BND.is_cuda and nodes_BND.shape[1] <= NORM_NODES:
+        if nodes_BND.shape[1] <= NORM_NODES and kernels.serve(nodes_BND.device):
             from dree.kernels.norm import residual_norm
 
             return residual_norm(nodes_BND, change_BND, self.gain, self.bias)
@@ -67,7 +69,7 @@ class NodeNorm(nn.Module):
 def self_attention(query_key_value: Tensor, heads: int) -> Tensor:
     """Multi-head self-attention of [B, N, 3 D], without its output projection: [B, N, D]."""
     batch, nodes, width = query_key_value.shape
-    if query_key_value.is_cuda and nodes <= ATTENTION_NODES and width // (3 * heads) >= 16:
+    if nodes <= ATTENTION_NODES and kernels.serve(query_key_value.device, width // (3 * heads)):
         from dree.kernels.attention import attend
 
         return attend(query_key_value, heads)

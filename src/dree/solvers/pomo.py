@@ -71,7 +71,8 @@ class POMO(Solver):
 
     def capturable(self, nodes: int) -> bool:
         """Where kernels serve."""
-        return kernels_serve(self.key.weight.device, nodes, self.settings.width // self.settings.heads)
+        width, heads, clip = self.settings.width, self.settings.heads, self.settings.clip
+        return kernels_serve(self.key.weight.device, nodes, width // heads, clip)
 
     def embedding(self, instances: Instances) -> Tensor:
         """The nodes as the encoder sees them first: [B, N, D]."""
@@ -113,7 +114,8 @@ class POMO(Solver):
         if self.rules.name == "tsp":
             maps.append(self.query_first.weight)
         packed = functional.linear(nodes_BND, torch.cat(maps)).view(*nodes_BND.shape[:2], -1, width)
-        offset = nodes_BND.float() @ (self.combine.bias / math.sqrt(width))
+        with torch.autocast(nodes_BND.device.type, enabled=False):
+            offset = nodes_BND.float() @ (self.combine.bias / math.sqrt(width))
         return KernelDecoder(heads, (packed, of_load.T.expand(len(nodes_BND), -1, -1).contiguous(), offset))
 
     def _project(self, nodes_BND: Tensor) -> Projections:

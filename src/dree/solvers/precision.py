@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from dree import kernels
+
 PRECISIONS = ("auto", "fp32", "bf16")
 
 
@@ -11,7 +13,7 @@ def precision_on(device: torch.device, precision: str) -> str:
     """fp32 or bf16: as asked for, or what suits the device."""
     if precision != "auto":
         return precision
-    return "bf16" if device.type == "cuda" else "fp32"
+    return "bf16" if kernels.serve(device) else "fp32"
 
 
 def in_precision(precision: str, device: torch.device) -> torch.autocast:

@@ -42,6 +42,7 @@ class CumulativeOptions:
 class CumulativeMultiTask(Method):
     """MT-cumulative: a new solver for each part of the stream, trained on all tasks up to the end of that part."""
 
+    whole_lessons = False
     batches_per_epoch = 128
     options_class = CumulativeOptions
     options: CumulativeOptions
