@@ -226,11 +226,22 @@ def check(problem: str, n: int, batch: int, precision: str, device: torch.device
 
 
 def captured_difference(problem: str, instances: Instances, precision: str) -> float:
-    """How far the gradient of a captured learning step is from that of the same step launched piece by piece."""
+    """How far the gradient of captured work is from that of the same work launched piece by piece.
+
+    The work is a lesson and behaviour replay, captured with other instances than it is compared on.
+    """
+    others = instances[torch.arange(len(instances) - 1, -1, -1, device=instances.device)]
+    stranger = Learner(make_solver(problem, seed=1).to(instances.device), DREE(), LearnerSettings(precision=precision))
+    stranger._graphs = None
+    remembered = [Experience.of(stranger.solver, stranger.attempt(each, "old")) for each in (others, instances)]
     gradients = []
     for captured in (True, False):
-        learner = _learner(problem, FineTuning(), precision, instances.device, captured=captured)
-        learner.learn(instances)
+        learner = _learner(problem, DREE(), precision, instances.device, captured=captured)
+        assert isinstance(learner.method, DREE)
+        for given, old in zip((others, instances), remembered, strict=True):
+            learner._flat.clear_gradient()
+            lesson = learner.attempt(given, "solve")
+            _backward(learner.loss(lesson) + learner.method.behaviour_replay(learner, old))
         gradients.append([parameter.grad for parameter in learner.solver.parameters()])
     return _compare(*(_flat(each) for each in gradients))[1]
 
