@@ -205,7 +205,7 @@ def test_bad_input_is_refused_in_words(arguments, message):
         dree_bench(*arguments)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is one here")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a CUDA device")
 def test_without_a_gpu_one_is_told_to_use_the_cpu():
     with pytest.raises(DreeError, match="Use --device cpu"):
         dree_bench("--device", "cuda")
