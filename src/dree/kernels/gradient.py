@@ -16,7 +16,7 @@ from dree.kernels.parts import LOG2_E, head_rows, is_blocked, node_tile, normali
 @triton.jit(do_not_specialize=["tours", "steps", "nodes"])  # one kernel for all sizes
 def scores_kernel(  # type: ignore[no-untyped-def]
     nodes_ptr,  # [B, N, G, D]
-    load_query_ptr,  # [D] (CVRP)
+    load_query_ptr,  # [B, 1, D], the same for all (CVRP)
     offset_ptr,  # [B, N]
     current_ptr,  # [B, P, S]
     starts_ptr,  # [B, P] (TSP)
@@ -76,7 +76,7 @@ def scores_kernel(  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=["tours", "current_stride", "stride", "nodes"])
 def gradient_kernel(  # type: ignore[no-untyped-def]
     nodes_ptr,  # [B, N, G, D]
-    load_query_ptr,  # [D] (CVRP)
+    load_query_ptr,  # [B, 1, D], the same for all (CVRP)
     current_ptr,  # [B, P, T]: where the vehicle is before each decision (T >= S)
     starts_ptr,  # [B, P] (TSP)
     loads_ptr,  # [B, P, S] (CVRP)

@@ -15,7 +15,7 @@ from dree.kernels.parts import LOG2_E, head_rows, node_tile
 @triton.jit(do_not_specialize=["tours", "nodes", "longest"])  # one kernel for all sizes
 def rollout_kernel(  # type: ignore[no-untyped-def]
     nodes_ptr,  # [B, N, G, D]
-    load_query_ptr,  # [D] what a full load adds to the query (CVRP)
+    load_query_ptr,  # [B, 1, D], the same for all: what a full load adds to the query (CVRP)
     offset_ptr,  # [B, N]
     demands_ptr,  # [B, N] (CVRP)
     capacity_ptr,  # [B] (CVRP)
