@@ -86,7 +86,7 @@ def bench(
         _sizes("--solve-sizes", solve_sizes) or usual.solve_sizes,
     )
     if check:
-        plan = replace(plan, batch=max(plan.batch, CHECKED))
+        plan = replace(plan, batch=max(batch or 0, CHECKED))
     problems = list(PROBLEMS) if problem is None else [problem]
     say(_where(where))
     if where.type == "cpu" and sizes is None and batch is None:
@@ -124,14 +124,13 @@ def _measure(
         say("Two sizes or more give seconds per epoch and hours per run: for example --sizes 20,50.")
     rates: list[SolvingRate] = []
     if with_solving:
-        exact = "fp32" if precision == "auto" else precision  # as `dree evaluate` does it
         rates = _each(
             problems,
             plan.solve_sizes,
             "solving",
-            lambda name, n: measure_solving(name, n, plan.repeats, device, exact),
+            lambda name, n: measure_solving(name, n, plan.repeats, device, precision),
         )
-        _show(f"Greedy solving from all starts, no augmentation, {exact}", _solving_table(rates))
+        _show(f"Greedy solving from all starts, no augmentation, {rates[0].precision}", _solving_table(rates))
     return {
         "steps": [each.as_dict() for each in steps],
         "runs": [vars(each) for each in runs],

@@ -30,8 +30,8 @@ def evaluate(
     ] = "fit",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     precision: Annotated[
-        str, typer.Option(help="fp32; bf16: matrix products in half the bits, faster; auto: bf16 on CUDA devices.")
-    ] = "fp32",
+        str, typer.Option(help="fp32; fp16 or bf16: matrix products in half the bits; auto: fp16 on CUDA devices.")
+    ] = "auto",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this JSON file.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the table to this CSV file.")] = None,
 ) -> None:
@@ -40,12 +40,12 @@ def evaluate(
     from dree.files import write_csv, write_json
     from dree.problems import SYMMETRIES
     from dree.problems.frame import FRAMES
-    from dree.solvers.precision import PRECISIONS, precision_on
+    from dree.solvers.precision import TEST_PRECISIONS, precision_on
 
     if augment not in (1, SYMMETRIES):
         raise DreeError(f"--augment must be 1 or {SYMMETRIES}, not {augment}.")
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS)
+    if precision not in TEST_PRECISIONS:
+        raise unknown("precision", precision, TEST_PRECISIONS)
     if frame not in FRAMES:
         raise unknown("frame", frame, FRAMES)
     if library is not None and path is None:
@@ -62,7 +62,7 @@ def evaluate(
         "method": trained.settings.method,
         "augment": augment,
         "device": where.type,
-        "precision": precision_on(where, precision),
+        "precision": precision_on(where, precision, learning=False),
     }
     if path is None:
         result |= _on_tests(trained, augment, limit, precision)

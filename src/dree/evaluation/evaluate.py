@@ -43,7 +43,7 @@ class Evaluation:
 
 
 def evaluate(
-    solver: Solver, test: TestSet, copies: int = 1, progress: Progress | None = None, precision: str = "fp32"
+    solver: Solver, test: TestSet, copies: int = 1, progress: Progress | None = None, precision: str = "auto"
 ) -> Evaluation:
     """Solve a test set, greedily from all starts, the best over `copies` (1 or 8) symmetric copies."""
     began = time.perf_counter()
@@ -70,7 +70,7 @@ def best_tours(
     instances: Instances,
     copies: int = 1,
     progress: Progress | None = None,
-    precision: str = "fp32",
+    precision: str = "auto",
 ) -> Tours:
     """The best greedy tour of each instance over all starts and symmetric copies (P = 1), on the CPU.
 
@@ -83,7 +83,7 @@ def best_tours(
     found = []
     for rows, parts in groupby(chunks, key=lambda chunk: chunk[0]):
         batch = every[rows].to(device)
-        with in_precision(precision, device):
+        with in_precision(precision, device, learning=False):
             encoding = solver.encode(batch)
         some = []
         for _, columns in parts:

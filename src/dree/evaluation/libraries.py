@@ -45,7 +45,7 @@ def solve_library(
     copies: int = 1,
     frame: str = "fit",
     progress: Progress | None = None,
-    precision: str = "fp32",
+    precision: str = "auto",
 ) -> LibraryResult:
     """Solve an instance greedily from all starts, in its `frame` (see FRAMES), and cost the best tour."""
     began = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
 import math
@@ -9,7 +10,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -112,6 +113,7 @@ class SolvingRate:
     problem: str
     n: int
     instances: int
+    precision: str
     seconds: float
 
     @property
@@ -170,7 +172,7 @@ def measure_solving(problem: str, n: int, repeats: int, device: torch.device, pr
         best_tours(solver, instances, precision=precision)
 
     taken = _milliseconds(solve, device, min(repeats, SLOW_REPEATS))
-    return SolvingRate(problem, n, count, taken / 1000)
+    return SolvingRate(problem, n, count, precision_on(device, precision, learning=False), taken / 1000)
 
 
 def run_times(steps: Sequence[StepTimes]) -> list[RunTime]:
@@ -257,7 +259,7 @@ def _step(problem: str, instances: Instances, precision: str, repeats: int) -> t
     taken = _milliseconds(lambda _: _learn(learner, instances, steps), device, repeats) / steps
     # A graph that is replayed asks for no memory: what counts is what was asked for when it was captured.
     peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
-    return taken, peak, precision_on(device, precision)
+    return taken, peak, precision_on(device, precision, learning=True)
 
 
 def _dree_step(problem: str, instances: Instances, precision: str) -> float:
@@ -321,8 +323,8 @@ def _twin_step(problem: str, instances: Instances, repeats: int) -> float | None
 def _against_twin(solver: POMO, lesson: Lesson) -> tuple[float, float, float]:
     """Of recorded tours and a random weighted sum of their log-probabilities, against the twin along the same tours.
 
-    The largest difference of a log-probability in units of their mean, and of the gradients the cosine and the
-    relative distance.
+    The twin computes in double precision. The largest difference of a log-probability in units of their mean, and of
+    the gradients the cosine and the relative distance.
     """
     costs = lesson.tours.costs
     weights = torch.randn(
@@ -331,11 +333,16 @@ def _against_twin(solver: POMO, lesson: Lesson) -> tuple[float, float, float]:
     parameters = list(solver.parameters())
     score = solver.score(lesson.instances, lesson.tours, weights, encoding=lesson.encoding)
     fast = _flat(torch.autograd.grad(score.weighted, parameters, materialize_grads=True))
-    _, log_prob = rollout(solver, lesson.instances, forced=solver.rules.trimmed(lesson.tours.actions))
-    twin = _flat(torch.autograd.grad((weights * log_prob).sum(), parameters, materialize_grads=True))
+    exact = copy.deepcopy(solver).double()
+    _, log_prob = rollout(exact, _double(lesson.instances), forced=solver.rules.trimmed(lesson.tours.actions))
+    twin = _flat(torch.autograd.grad((weights * log_prob).sum(), list(exact.parameters()), materialize_grads=True))
     log_prob = log_prob.detach()
     difference = (score.per_tour - log_prob).abs().max() / log_prob.abs().mean()
     return (float(difference), *_compare(fast, twin))
+
+
+def _double(instances: Instances) -> Instances:
+    return replace(instances, coords=instances.coords.double())
 
 
 def _greedy(solver: POMO, instances: Instances) -> tuple[float, float]:

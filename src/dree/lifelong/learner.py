@@ -133,7 +133,7 @@ class Learner:
 
     def encode(self, instances: Instances, solver: Solver | None = None) -> Any:
         """The solver's encoding (or another solver's) in the learner's precision, with gradient."""
-        with in_precision(self.settings.precision, self.device):
+        with in_precision(self.settings.precision, self.device, learning=True):
             return (solver or self.solver).encode(instances)
 
     @property

@@ -10,7 +10,6 @@ Shapes: B instances, P tours, S states of a tour, X = P * S, N nodes, D width, H
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ class Projections:
 
     last: Tensor  # [B, N, D] query of the node the vehicle is at
     context: Tensor  # query of the start node [B, N, D] (TSP) or of a full load [B, 1, D] (CVRP)
-    keys: Tensor  # [B, N, D]
+    keys: Tensor  # [B, N, D], scaled
     values: Tensor  # [B, N, D]
     pointer: Tensor  # [B, N, D] what the attended values are compared with, output projection included
     offset: Tensor  # [B, N] what is added to that
@@ -51,6 +50,15 @@ class Glimpse(NamedTuple):
     attention: Tensor  # [B, X, H * N]: the weights of every head
     row: Tensor  # [B, X]: where the vehicle is, as a row of the table of all instances
     load: Tensor | None  # [B, X]: as a share of the capacity
+
+
+class Room(NamedTuple):
+    """Memory for what a group of states attends to."""
+
+    rows: Tensor  # [B * X, H * N]: for work in between
+    attention: Tensor  # [B, X, H, N]
+    scores: Tensor  # [B, X, N]
+    policy: Tensor  # [B, X, N]
 
 
 class AnyTape(Protocol):
@@ -120,8 +128,7 @@ class TableDecoder(Decoder):
     @staticmethod
     def build(heads: int, nodes: Projections) -> TableDecoder:
         """Tabulate the attention scores of every pair of nodes, and fold."""
-        scaled = nodes.keys / math.sqrt(nodes.keys.shape[-1] // heads)
-        tables = [by_head(query, scaled, heads).transpose(1, 2).flatten(2) for query in (nodes.last, nodes.context)]
+        tables = [by_head(query, nodes.keys, heads).transpose(1, 2).flatten(2) for query in (nodes.last, nodes.context)]
         fold = by_head(nodes.pointer, nodes.values, heads).transpose(1, 2).flatten(2)
         return TableDecoder(heads, (*tables, fold, nodes.offset))
 
@@ -134,12 +141,13 @@ class TableDecoder(Decoder):
         return scores
 
     def look(
-        self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor
+        self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor, room: Room
     ) -> tuple[Tensor, Glimpse]:
-        """Scores without gradient, and what was attended to."""
+        """Scores without gradient, and what was attended to, in room that was made for them."""
         last, _, fold, offset = self.tensors
-        glimpse = _look(last, context, current_BX, load_BX, mask_BXN)
-        return torch.baddbmm(offset[:, None], glimpse.attention, fold.transpose(1, 2)), glimpse
+        glimpse = _look(last, context, current_BX, load_BX, mask_BXN, room)
+        scores = torch.baddbmm(offset[:, None], glimpse.attention, fold.transpose(1, 2), out=room.scores)
+        return scores, glimpse
 
 
 class GlimpseDecoder(Decoder):
@@ -161,7 +169,7 @@ class GlimpseDecoder(Decoder):
         else:
             queries = queries + load_BX[..., None] * context
         query, key, value = (split_heads(each, self.heads) for each in (queries, keys, values))
-        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask_BXN[:, None])
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask_BXN[:, None], scale=1.0)
         return torch.baddbmm(offset[:, None], attended.transpose(1, 2).flatten(2), pointer.transpose(1, 2))
 
 
@@ -170,9 +178,11 @@ def kernels_serve(device: torch.device, nodes: int, head_width: int, clip: float
     return nodes <= KERNEL_NODES and clip <= 20 and kernels.serve(device, head_width)
 
 
-def make_decoder(heads: int, nodes: Projections) -> Decoder:
-    """The faster form for this size."""
-    form = TableDecoder if nodes.keys.shape[1] <= TABLE_NODES else GlimpseDecoder
+def make_decoder(heads: int, packed_BNGD: Tensor, load_query_B1D: Tensor, offset_BN: Tensor) -> Decoder:
+    """The faster form for this size, from the nodes as `POMO` projects them."""
+    last, keys, values, pointer, *start = packed_BNGD.unbind(2)
+    nodes = Projections(last, start[0] if start else load_query_B1D, keys, values, pointer, offset_BN)
+    form = TableDecoder if packed_BNGD.shape[1] <= TABLE_NODES else GlimpseDecoder
     return form.build(heads, nodes)
 
 
@@ -215,6 +225,7 @@ class TableGradients:
         self.to_context = torch.zeros_like(context_BCK)
         self.to_fold = torch.zeros_like(fold_BNK)
         self.to_offset = torch.zeros_like(offset_BN)
+        self._scratch: tuple[Tensor, Tensor] | None = None  # for the largest things here, from one group to the next
 
     def add(self, glimpse: Glimpse, gradient_BXN: Tensor) -> None:
         """Add the gradient of states whose scores have this gradient."""
@@ -222,10 +233,14 @@ class TableGradients:
         batch, nodes = self.to_offset.shape
         self.to_offset += gradient_BXN.sum(1)
         self.to_fold.baddbmm_(gradient_BXN.transpose(1, 2), attention)
-        to_attention = torch.bmm(gradient_BXN, self.fold_BNK).view(batch, attention.shape[1], -1, nodes)
-        to_rows = torch._softmax_backward_data(
-            to_attention, attention.view_as(to_attention), -1, attention.dtype
-        ).flatten(2)
+        if self._scratch is None or self._scratch[0].shape != attention.shape:
+            self._scratch = torch.empty_like(attention), torch.empty_like(attention)
+        to_attention, to_rows = self._scratch
+        torch.bmm(gradient_BXN, self.fold_BNK, out=to_attention)
+        by_head = (*attention.shape[:2], -1, nodes)
+        torch._softmax_backward_data(
+            to_attention.view(by_head), attention.view(by_head), -1, attention.dtype, grad_input=to_rows.view(by_head)
+        )
         self.to_last.flatten(0, 1).index_add_(0, glimpse.row.flatten(), to_rows.flatten(0, 1))
         if glimpse.load is not None:
             self.to_context.baddbmm_(glimpse.load[:, None], to_rows)
@@ -265,16 +280,25 @@ class _TableScores(torch.autograd.Function):
         return total.to_last, total.to_context, total.to_fold, total.to_offset, None, None, None
 
 
-def _look(last_BNK: Tensor, context: Tensor, current_BX: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Glimpse:
+def _look(
+    last_BNK: Tensor,
+    context: Tensor,
+    current_BX: Tensor,
+    load_BX: Tensor | None,
+    mask_BXN: Tensor,
+    room: Room | None = None,
+) -> Glimpse:
     """Add up two table rows for every state, and take the softmax for each head."""
     batch, states, nodes = mask_BXN.shape
     row_BX = _flat(current_BX, nodes)
-    scores = last_BNK.flatten(0, 1).index_select(0, row_BX.flatten()).view(batch, states, -1)
+    scores, attention = (None, None) if room is None else (room.rows, room.attention)
+    scores = torch.index_select(last_BNK.flatten(0, 1), 0, row_BX.flatten(), out=scores).view(batch, states, -1)
     if load_BX is None:
         scores.view(batch, context.shape[1], -1, scores.shape[-1]).add_(context[:, :, None])
     else:
         scores.addcmul_(load_BX[..., None], context)
-    attention = scores.view(batch, states, -1, nodes).add_(mask_BXN[:, :, None]).softmax(-1)
+    by_head = scores.view(batch, states, -1, nodes).add_(mask_BXN[:, :, None])
+    attention = torch.softmax(by_head, -1, out=attention)
     return Glimpse(attention.flatten(2), row_BX, load_BX)
 
 

@@ -17,7 +17,7 @@ from dree.errors import DreeError
 from dree.problems import Instances, State, Tours, rules
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
-from dree.solvers.decoding import ENDLESS, Decoder, Projections, TableDecoder, kernels_serve, make_decoder
+from dree.solvers.decoding import ENDLESS, Decoder, TableDecoder, kernels_serve, make_decoder
 from dree.solvers.layers import EncoderLayer
 from dree.solvers.tape import Tape
 
@@ -99,14 +99,19 @@ class POMO(Solver):
         for layer in self.layers:
             nodes_BND = layer(nodes_BND)
         if self.capturable(instances.nodes):
-            return self._pack(nodes_BND)
+            from dree.solvers.kernel_decoder import KernelDecoder
+
+            return KernelDecoder(self.settings.heads, self._project(nodes_BND))
         with torch.autocast(instances.device.type, enabled=False):
-            return make_decoder(self.settings.heads, self._project(nodes_BND.to(instances.coords.dtype)))
+            return make_decoder(self.settings.heads, *self._project(nodes_BND.to(instances.coords.dtype)))
 
-    def _pack(self, nodes_BND: Tensor) -> Decoder:
-        """The decoder's linear maps as one product, laid out for kernels."""
-        from dree.solvers.kernel_decoder import KernelDecoder
+    def _project(self, nodes_BND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The decoder's linear maps of the nodes as one product, what a full load adds to queries, and offsets.
 
+        Of a node [B, N, G, D]: its query as last node, key and value for the attention; what the attended values are
+        compared with, their output projection included; and for TSP its query as start. Both scales of the scores,
+        one over a square root, are part of the maps.
+        """
         width, heads = self.settings.width, self.settings.heads
         of_node, of_load = self.query_last.weight.tensor_split([width], dim=1)
         maps = [of_node, self.key.weight / math.sqrt(width // heads), self.value.weight]
@@ -115,25 +120,9 @@ class POMO(Solver):
             maps.append(self.query_first.weight)
         packed = functional.linear(nodes_BND, torch.cat(maps)).view(*nodes_BND.shape[:2], -1, width)
         with torch.autocast(nodes_BND.device.type, enabled=False):
-            offset = nodes_BND.float() @ (self.combine.bias / math.sqrt(width))
-        return KernelDecoder(heads, (packed, of_load.T.expand(len(nodes_BND), -1, -1).contiguous(), offset))
-
-    def _project(self, nodes_BND: Tensor) -> Projections:
-        """The decoder's linear maps; its output projection is made part of the pointer."""
-        scaled = nodes_BND / math.sqrt(self.settings.width)
-        of_node, of_load = self.query_last.weight.tensor_split([self.settings.width], dim=1)
-        if self.rules.name == "tsp":
-            context = self.query_first(nodes_BND)
-        else:
-            context = of_load.T.expand(len(nodes_BND), 1, -1)
-        return Projections(
-            last=nodes_BND @ of_node.T,
-            context=context,
-            keys=self.key(nodes_BND),
-            values=self.value(nodes_BND),
-            pointer=scaled @ self.combine.weight,
-            offset=scaled @ self.combine.bias,
-        )
+            bias = self.combine.bias / math.sqrt(width)
+            offset = nodes_BND.to(bias.dtype) @ bias
+        return packed, of_load.T.expand(len(nodes_BND), -1, -1).contiguous(), offset
 
     @torch.no_grad()
     def solve(
@@ -160,12 +149,13 @@ class POMO(Solver):
         actions = [starts]
         while len(actions) < self.rules.shortest(instances) or not self.rules.finished(instances, state).all():
             share, mask = _view(instances, state, decoder.dtype)
-            if tape is not None and isinstance(decoder, TableDecoder):
-                scores, glimpse = decoder.look(state.current, context, share, mask)
+            room, glimpse = None if tape is None else tape.room(), None
+            if room is not None and isinstance(decoder, TableDecoder):
+                scores, glimpse = decoder.look(state.current, context, share, mask, room)
             else:
-                scores, glimpse = decoder.scores(state.current, context, share, mask), None
+                scores = decoder.scores(state.current, context, share, mask)
             clipped = scores.tanh_()
-            policy = mask.add(clipped, alpha=self.settings.clip).softmax(-1)
+            policy = torch.softmax(mask.add(clipped, alpha=self.settings.clip), -1, out=room and room.policy)
             action = policy.argmax(-1) if generator is None else _sample(policy, generator)
             if tape is not None and glimpse is not None:
                 tape.add(glimpse, clipped, policy, action)
@@ -181,8 +171,9 @@ class POMO(Solver):
         """A tape to record the decisions on, if they fit."""
         if not isinstance(decoder, TableDecoder):
             return None
-        longest = Tape.bytes_needed(decoder, starts_BP.shape[1], self.rules.longest(instances))
-        return Tape(decoder, starts_BP, self.settings.clip) if longest <= self.settings.tape_bytes else None
+        steps = self.rules.longest(instances)
+        needed = Tape.bytes_needed(decoder, starts_BP.shape[1], steps)
+        return Tape(decoder, starts_BP, steps, self.settings.clip) if needed <= self.settings.tape_bytes else None
 
     def score(
         self,

@@ -6,17 +6,21 @@ import torch
 
 from dree import kernels
 
-PRECISIONS = ("auto", "fp32", "bf16")
+PRECISIONS = ("auto", "fp32", "bf16")  # for learning
+TEST_PRECISIONS = (*PRECISIONS, "fp16")  # for solving alone, which has no tiny gradients to lose
+_LOW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def precision_on(device: torch.device, precision: str) -> str:
-    """fp32 or bf16: as asked for, or what suits the device."""
+def precision_on(device: torch.device, precision: str, *, learning: bool) -> str:
+    """A precision as asked for, or what suits the device: with kernels, bf16 to learn (range), fp16 to test (digits)."""
     if precision != "auto":
         return precision
-    return "bf16" if kernels.serve(device) else "fp32"
+    if not kernels.serve(device):
+        return "fp32"
+    return "bf16" if learning else "fp16"
 
 
-def in_precision(precision: str, device: torch.device) -> torch.autocast:
+def in_precision(precision: str, device: torch.device, *, learning: bool) -> torch.autocast:
     """A context in which solvers encode in this precision."""
-    low = precision_on(device, precision) == "bf16"
-    return torch.autocast(device.type, torch.bfloat16, enabled=low)
+    low = _LOW.get(precision_on(device, precision, learning=learning))
+    return torch.autocast(device.type, low or torch.bfloat16, enabled=low is not None)
