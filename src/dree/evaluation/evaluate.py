@@ -21,7 +21,7 @@ from dree.solvers.chunks import split
 from dree.solvers.precision import in_precision
 
 # Instances x starts x nodes solved together. On a CPU, four times as many took nine times the memory at n = 1000.
-STATES_AT_ONCE = {"cpu": 2**19, "cuda": 2**22}
+STATES_AT_ONCE = {"cpu": 2**19, "cuda": 2**24}
 Progress = Callable[[float], object]  # hears how many instances were done since the last call, parts included
 
 

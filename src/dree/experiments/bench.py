@@ -33,7 +33,8 @@ from dree.solvers.precision import precision_on
 from dree.tasks import ORDERS, SyntheticTask, make_stream, principal
 
 PHASES = ("generate", "encode", "solve", "score_and_backward", "behaviour_replay", "optimiser")
-SOLVED_AT_ONCE = {"cpu": 2**17, "cuda": 2**23}  # instances x starts x nodes of one measurement of greedy solving
+SOLVED = 1000  # instances of one measurement of greedy solving, as many as a test set has; fewer, if they are large:
+SOLVED_STATES = {"cpu": 2**17, "cuda": 2**24}  # instances x starts x nodes, at most
 WARM_UP = 4  # steps of DREE until it has done everything once: its first instance replay is with the fourth batch
 SLOW_REPEATS = 3  # at most, of the twin and of greedy solving: what takes long varies little
 CHECKED = 8  # instances, at least: the gradients of fewer may nearly cancel, and then bf16's rounding shows
@@ -165,7 +166,7 @@ def measure(
 
 def measure_solving(problem: str, n: int, repeats: int, device: torch.device, precision: str) -> SolvingRate:
     """Greedy solving as `dree evaluate` does it: all starts, no augmentation."""
-    count = max(1, SOLVED_AT_ONCE[device.type] // (n * (n + 1)))
+    count = min(SOLVED, max(1, SOLVED_STATES[device.type] // (n * (n + 1))))
     solver, instances = make_solver(problem).to(device), _draw(principal("U", problem, n), count, device)
 
     def solve(_: object) -> None:

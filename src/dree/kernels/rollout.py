@@ -11,6 +11,8 @@ import triton.language as tl
 
 from dree.kernels.parts import LOG2_E, head_rows, node_tile
 
+FULL = tl.constexpr(-1e30)  # blocks as well as minus infinity does
+
 
 @triton.jit(do_not_specialize=["tours", "nodes", "longest"])  # one kernel for all sizes
 def rollout_kernel(  # type: ignore[no-untyped-def]
@@ -67,17 +69,18 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
         load = capacity - tl.load(demands_ptr + current).to(tl.int32)
         left -= 1
         going = longest > 1
-    closed = tl.where((node[None, :] == current[:, None]) | (node[None, :] >= nodes), -float("inf"), 0.0)
+    # Minus infinity where a customer was served, FULL where one does not fit now; the depot's is never infinite.
+    mask = tl.where((node[None, :] == current[:, None]) | (node[None, :] >= nodes), -float("inf"), 0.0)
     triangle = (node[:, None] <= node[None, :]).to(nodes_ptr.dtype.element_ty)  # a product with it cumulates
     step = 1
     while going:
-        mask = closed  # minus infinity where blocked
         if CVRP:
             share = load.to(tl.float32) / capacity
             demand = tl.load(demands_ptr + node, mask=exists, other=0).to(tl.int32)
-            home = tl.where((current == 0) & (left > 0), -float("inf"), 0.0)
-            mask = tl.where(demand[None, :] > load[:, None], -float("inf"), closed)
-            mask = tl.where(node[None, :] == 0, home[:, None], mask)
+            home = tl.where((current == 0) & (left > 0), FULL, 0.0)
+            fits = tl.where(demand[None, :] > load[:, None], FULL, 0.0)
+            fits = tl.where(node[None, :] == 0, home[:, None], fits)
+            mask = tl.where(mask == -float("inf"), mask, fits)
         at = place * (longest - 1) + step - 1
         scores = tl.zeros([TOURS, NODES], tl.float32)
         for head in range(HEADS):
@@ -119,7 +122,7 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
         sound = sound & (total > 0)  # not where all nodes are blocked, or weights are no numbers
         action = tl.where(sound, action, 0)
         taken = node[None, :] == action[:, None]
-        closed = tl.where(taken, -float("inf"), closed)  # the depot's is not looked at
+        mask = tl.where(taken & (node[None, :] >= CVRP), -float("inf"), mask)
         # A finished CVRP tour stays at the depot.
         waiting = left < 0
         if CVRP:

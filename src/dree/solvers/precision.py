@@ -12,7 +12,7 @@ _LOW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def precision_on(device: torch.device, precision: str, *, learning: bool) -> str:
-    """A precision as asked for, or what suits the device: with kernels, bf16 to learn (range), fp16 to test (digits)."""
+    """As asked for, or what suits the device: with kernels, bf16 to learn (it has range), fp16 to test (digits)."""
     if precision != "auto":
         return precision
     if not kernels.serve(device):
