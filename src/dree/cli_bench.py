@@ -17,7 +17,8 @@ from dree.terminal import bar, console, say
 if TYPE_CHECKING:
     import torch
 
-    from dree.experiments.bench import Finding, Plan, RunTime, SolvingRate, StepTimes
+    from dree.experiments.bench import Plan, RunTime, SolvingRate, StepTimes
+    from dree.experiments.bench_check import Finding
 
 NOTHING = "-"
 STEP_NOTE = (
@@ -69,7 +70,8 @@ def bench(
     With --check the exit code is 1 if the fast path strays from the twin or makes an illegal tour, else 0.
     """
     from dree.experiments import RunSettings
-    from dree.experiments.bench import CHECKED, DEFAULTS, LOG_PROB_BAR, Plan
+    from dree.experiments.bench import DEFAULTS, Plan
+    from dree.experiments.bench_check import CHECKED, LOG_PROB_BAR
     from dree.files import write_json
     from dree.lifelong import LearnerSettings
     from dree.problems import PROBLEMS
@@ -140,7 +142,7 @@ def _measure(
 
 def _check(problems: list[str], plan: Plan, precisions: Sequence[str], device: torch.device) -> list[Finding]:
     """Compare, and show the table."""
-    from dree.experiments.bench import check
+    from dree.experiments.bench_check import check
 
     def both(problem: str, n: int) -> list[Finding]:
         return [each for precision in precisions for each in check(problem, n, plan.batch, precision, device)]

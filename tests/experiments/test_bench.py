@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 from conftest import random_instances, small_solver
 from dree.cli import app
 from dree.errors import DreeError
-from dree.experiments import bench
-from dree.experiments.bench import Finding, RunTime, captured_difference, interpolate, run_time
+from dree.experiments import bench, bench_check, bench_parts
+from dree.experiments.bench import RunTime, interpolate, run_time
+from dree.experiments.bench_check import Finding, captured_difference
 from dree.lifelong import DREE
 from dree.problems import Tours
 from dree.solvers import POMO, Score
@@ -27,8 +28,9 @@ STEP_FIELDS = {
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(bench, "make_solver", small_solver)
-    monkeypatch.setattr(bench, "SOLVED_AT_ONCE", {"cpu": 100})
+    for module in (bench, bench_check, bench_parts):
+        monkeypatch.setattr(module, "make_solver", small_solver)
+    monkeypatch.setattr(bench, "SOLVED_STATES", {"cpu": 100})
 
 
 def dree_bench(*arguments: object) -> tuple[int, str]:
@@ -94,7 +96,8 @@ def test_a_twin_that_does_not_fit_is_said_to_be_out_of_memory(tmp_path, monkeypa
     def too_large(*_, **__):
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(bench, "rollout", too_large)
+    for module in (bench, bench_check):
+        monkeypatch.setattr(module, "rollout", too_large)
     _, shown = dree_bench(*TINY, "--problem", "tsp", "--no-solve", "--json", tmp_path / "x.json")
     steps = json.loads((tmp_path / "x.json").read_text())["steps"]
     assert [(each["twin_ms"], each["twin_fits"], each["ratio"]) for each in steps] == [(None, False, None)] * 2
@@ -105,7 +108,7 @@ def test_a_twin_that_does_not_fit_is_said_to_be_out_of_memory(tmp_path, monkeypa
 
 def test_a_cpu_gets_little_to_do_unless_told_otherwise(monkeypatch):
     asked = []
-    monkeypatch.setattr(bench, "check", lambda *arguments: asked.append(arguments[:4]) or [])
+    monkeypatch.setattr(bench_check, "check", lambda *arguments: asked.append(arguments[:4]) or [])
     _, shown = dree_bench("--device", "cpu", "--check", "--precision", "fp32")
     assert asked == [("tsp", 20, 8, "fp32"), ("cvrp", 20, 8, "fp32")]
     assert "On a CPU n = 20 and batch 8 unless --sizes and --batch say otherwise." in shown
@@ -153,11 +156,14 @@ def test_a_broken_score_fails_the_check(tmp_path, monkeypatch, broken, caught):
 def test_the_referee_counts_illegal_tours_and_weighs_the_others_costs(problem):
     instances, solver = random_instances(problem, 5, 6, seed=0), small_solver(problem)
     tours = solver.solve(instances)
-    assert bench._refereed(instances, tours) == (0, pytest.approx(0, abs=1e-5))
-    assert bench._refereed(instances, Tours(tours.actions, tours.costs * 1.5)) == (0, pytest.approx(0.5, abs=1e-5))
+    assert bench_check._refereed(instances, tours) == (0, pytest.approx(0, abs=1e-5))
+    assert bench_check._refereed(instances, Tours(tours.actions, tours.costs * 1.5)) == (
+        0,
+        pytest.approx(0.5, abs=1e-5),
+    )
     actions = tours.actions.clone()
     actions[1, 2] = actions[1, 2, 0]
-    assert bench._refereed(instances, Tours(actions, tours.costs))[0] == 1
+    assert bench_check._refereed(instances, Tours(actions, tours.costs))[0] == 1
 
 
 def test_without_a_device_that_captures_a_step_equals_itself(problem):

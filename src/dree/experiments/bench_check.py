@@ -1,0 +1,158 @@
+"""Whether the fast path computes what its step-by-step twin does, on this machine."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dree.errors import DreeError
+from dree.experiments.bench_parts import backward, draw, random_learner, recorded
+from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, Lesson
+from dree.lifelong.experience import Experience
+from dree.problems import Instances, Tours
+from dree.problems.check import check_cvrp, check_tsp
+from dree.randomness import named_generator
+from dree.solvers import POMO, make_solver
+from dree.solvers.pomo_twin import rollout
+from dree.tasks import principal
+
+CHECKED = 8  # instances, at least: the gradients of fewer may nearly cancel, and then bf16's rounding shows
+LOG_PROB_BAR = {"fp32": 1e-5, "bf16": 2e-2}  # relative, by precision
+GRADIENT_BAR = {"cpu": 1e-4, "cuda": 1e-3}  # relative, in fp32; 4e-4 was seen on an H200 at n = 100
+CAPTURED_BAR = {"fp32": 1e-3, "bf16": 2e-2}
+REFEREED = 4  # instances whose tours the referee sees, and of each so many tours
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One comparison of the fast path with the twin or the referee; without a bar it is for information."""
+
+    problem: str
+    n: int
+    precision: str
+    what: str
+    value: float
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the value is on the right side of its bar; what is not a number is not."""
+        below = self.at_most is None or self.value <= self.at_most
+        return below and (self.at_least is None or self.value >= self.at_least)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "ok": self.ok}
+
+
+def check(problem: str, n: int, batch: int, precision: str, device: torch.device) -> list[Finding]:
+    """The fast path on sampled tours of a random network, against twin and referee."""
+    instances = draw(principal("U", problem, n), batch, device)
+    solver = make_solver(problem).to(device)
+    learner = Learner(solver, FineTuning(), LearnerSettings(precision=precision))
+    lesson = recorded(learner, instances)
+    illegal, wrong_cost = _refereed(instances, lesson.tours)
+    log_prob, cosine, distance = _against_twin(solver, lesson)
+    found = [
+        Finding(problem, n, precision, "illegal tours", illegal, at_most=0),
+        Finding(problem, n, precision, "costs (referee)", wrong_cost, at_most=1e-5),
+        Finding(problem, n, precision, "log-probability", log_prob, at_most=LOG_PROB_BAR[precision]),
+    ]
+    if precision == "fp32":
+        found.append(Finding(problem, n, precision, "gradient", distance, at_most=GRADIENT_BAR[device.type]))
+        cost, identical = _greedy(solver, instances)
+        found.append(Finding(problem, n, precision, "greedy costs", cost, at_most=1e-3))
+        found.append(Finding(problem, n, precision, "same greedy tours", identical))
+    else:
+        found.append(Finding(problem, n, precision, "gradient, cosine", cosine, at_least=0.98))
+    if learner.captures:
+        captured = captured_difference(problem, instances, precision)
+        found.append(Finding(problem, n, precision, "captured gradient", captured, at_most=CAPTURED_BAR[precision]))
+    return found
+
+
+def captured_difference(problem: str, instances: Instances, precision: str) -> float:
+    """How far the gradient of captured work is from that of the same work launched piece by piece.
+
+    The work is a lesson and behaviour replay, captured with other instances than it is compared on.
+    """
+    others = instances[torch.arange(len(instances) - 1, -1, -1, device=instances.device)]
+    stranger = Learner(make_solver(problem, seed=1).to(instances.device), DREE(), LearnerSettings(precision=precision))
+    stranger._graphs = None
+    remembered = [Experience.of(stranger.solver, stranger.attempt(each, "old")) for each in (others, instances)]
+    gradients = []
+    for captured in (True, False):
+        learner = random_learner(problem, DREE(), precision, instances.device, captured=captured)
+        assert isinstance(learner.method, DREE)
+        for given, old in zip((others, instances), remembered, strict=True):
+            learner._flat.clear_gradient()
+            lesson = learner.attempt(given, "solve")
+            backward(learner.loss(lesson) + learner.method.behaviour_replay(learner, old))
+        gradients.append([parameter.grad for parameter in learner.solver.parameters()])
+    return _compare(*(_flat(each) for each in gradients))[1]
+
+
+def _against_twin(solver: POMO, lesson: Lesson) -> tuple[float, float, float]:
+    """Of recorded tours and a random weighted sum of their log-probabilities, against the twin along the same tours.
+
+    The twin computes in double precision. The largest difference of a log-probability in units of their mean, and of
+    the gradients the cosine and the relative distance.
+    """
+    costs = lesson.tours.costs
+    weights = torch.randn(
+        costs.shape, generator=named_generator(0, "weights", device=costs.device), device=costs.device
+    )
+    parameters = list(solver.parameters())
+    score = solver.score(lesson.instances, lesson.tours, weights, encoding=lesson.encoding)
+    fast = _flat(torch.autograd.grad(score.weighted, parameters, materialize_grads=True))
+    exact = copy.deepcopy(solver).double()
+    _, log_prob = rollout(exact, _double(lesson.instances), forced=solver.rules.trimmed(lesson.tours.actions))
+    twin = _flat(torch.autograd.grad((weights * log_prob).sum(), list(exact.parameters()), materialize_grads=True))
+    log_prob = log_prob.detach()
+    difference = (score.per_tour - log_prob).abs().max() / log_prob.abs().mean()
+    return (float(difference), *_compare(fast, twin))
+
+
+def _double(instances: Instances) -> Instances:
+    return replace(instances, coords=instances.coords.double())
+
+
+def _greedy(solver: POMO, instances: Instances) -> tuple[float, float]:
+    """How far greedy costs are from the twin's, relatively and on average; and the share of identical tours."""
+    with torch.no_grad():
+        fast, (twin, _) = solver.solve(instances), rollout(solver, instances)
+    length = max(fast.actions.shape[-1], twin.actions.shape[-1])
+    ours, theirs = (functional.pad(each.actions, (0, length - each.actions.shape[-1])) for each in (fast, twin))
+    same = (ours == theirs).all(-1).float().mean()
+    return abs(float((fast.costs / twin.costs - 1).mean())), float(same)
+
+
+def _refereed(instances: Instances, tours: Tours) -> tuple[int, float]:
+    """Of some tours, how many the referee refuses, and how far the others' costs are from its own, relatively."""
+    illegal, worst = 0, 0.0
+    for row in range(min(REFEREED, len(instances))):
+        coords, *orders = (tensor[row].cpu().numpy() for tensor in instances.tensors())
+        for actions, cost in zip(tours.actions[row].tolist()[:REFEREED], tours.costs[row].tolist(), strict=False):
+            try:
+                right = check_cvrp(coords, orders[0], int(orders[1]), actions) if orders else check_tsp(coords, actions)
+            except DreeError:
+                illegal += 1
+            else:
+                worst = max(worst, abs(cost / right - 1))
+    return illegal, worst
+
+
+def _compare(one: Tensor, other: Tensor) -> tuple[float, float]:
+    """The cosine of two gradients, and their distance relative to the second."""
+    return float(functional.cosine_similarity(one, other, dim=0)), float((one - other).norm() / other.norm())
+
+
+def _flat(gradients: Sequence[Tensor | None]) -> Tensor:
+    return torch.cat([each.flatten().double() for each in gradients if each is not None])
