@@ -42,7 +42,18 @@ def place(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["demo"], ["run"], ["solve"], ["plot", "tasks"], ["report"], ["data", "build"], ["data", "list"]]
+    "words",
+    [
+        [],
+        ["demo"],
+        ["run"],
+        ["solve"],
+        ["plot", "tasks"],
+        ["report"],
+        ["data", "build"],
+        ["data", "list"],
+        ["results", "add"],
+    ],
 )
 def test_help_is_there_for_every_command(words):
     result = dree(*words, "--help")

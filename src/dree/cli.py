@@ -14,7 +14,8 @@ from rich.text import Text
 from dree.cli_bench import bench
 from dree.cli_data import data
 from dree.cli_evaluate import evaluate
-from dree.cli_runs import curves, metrics
+from dree.cli_lade import lade
+from dree.cli_runs import curves, metrics, results
 from dree.errors import DreeError
 from dree.terminal import console, say
 
@@ -31,6 +32,7 @@ app = typer.Typer(
 plots = typer.Typer(help="Draw pictures.", no_args_is_help=True)
 app.add_typer(plots, name="plot")
 app.add_typer(data, name="data")
+app.add_typer(results, name="results")
 
 DEMO_FOLDER = Path("runs/demo")
 METHOD_HELP = "fine-tuning, dree, llr-bc, li, mt-ref, mt-cumulative, or a dotted path to your own class."
@@ -187,6 +189,7 @@ def plot_tasks(
     say(f"Gallery: {out}")
 
 
+data.command()(lade)
 app.command()(evaluate)  # here, so that the help lists demo and run first
 app.command()(metrics)
 app.command()(bench)

@@ -1,4 +1,4 @@
-"""The command line of what runs have left behind: `dree metrics --help`, `dree plot curves --help`."""
+"""The command line of what runs have left behind: `dree metrics`, `dree plot curves`, `dree results`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from typing import Annotated
 import typer
 
 from dree.terminal import console, say
+
+results = typer.Typer(
+    help="Runs that are kept for good, without weights, and the page about them.", no_args_is_help=True
+)
+
+FolderOption = Annotated[Path, typer.Option("--folder", help="Where runs are kept: FOLDER/GROUP/RUN.")]
+RESULTS = Path("results")
 
 
 def metrics(
@@ -39,3 +46,33 @@ def curves(
 
     save(run_curves(runs), out)
     say(f"Curves: {out}")
+
+
+@results.command("add")
+def add_results(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, finished or not.")],
+    group: Annotated[
+        str | None, typer.Option(help="The group they belong to (default: their stream, such as cvrp-drift-1-T100).")
+    ] = None,
+    folder: FolderOption = RESULTS,
+    force: Annotated[bool, typer.Option("--force", help="Replace other data of runs with the same name.")] = False,
+) -> None:
+    """Keep manifest, gap matrix and logs of runs under a name that says what they are; weights are left behind."""
+    from dree.experiments.collection import collect
+
+    for each in collect(runs, folder, group, force):
+        say(f"{'Kept' if each.new else 'There already'}: {each.path}")
+    say("The page about them: dree results write")
+
+
+@results.command("write")
+def write_results(
+    folder: FolderOption = RESULTS,
+    out: Annotated[Path, typer.Option(help="The page; its figures go to a folder beside it.")] = Path(
+        "docs/results.md"
+    ),
+) -> None:
+    """Write the page about all runs that are kept: tables beside the paper's numbers, curves and commands."""
+    from dree.report.results_page import write_results_page
+
+    say(f"Page: {write_results_page(folder, out)}")

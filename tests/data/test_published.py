@@ -9,7 +9,7 @@ import pytest
 from latex_tables import PAPER, latex_rows, numbers
 
 from dree.data.libraries import library
-from dree.data.published import FILE, published, published_metrics, published_names
+from dree.data.published import FILE, VARIANTS, published, published_metrics, published_names
 from dree.errors import DreeError
 
 COUNTS = {
@@ -122,6 +122,25 @@ def test_a_run_finds_the_row_of_its_setting():
     assert published_metrics("tsp", "dree", "periodic", 2) is None
     assert published_metrics("tsp", "dree", "drift", 2, finer=True) is None
     assert published_metrics("tsp", "own.Method", "drift", 1) is None
+
+
+@pytest.mark.parametrize("method", VARIANTS)
+def test_a_variant_of_a_method_has_a_row_on_the_drift_of_order_1_alone(method):
+    found = [published_metrics(problem, method, "drift", 1) for problem in ("tsp", "cvrp")]
+    assert any(found)
+    for problem in ("tsp", "cvrp"):
+        assert published_metrics(problem, method, "drift", 2) is None
+        assert published_metrics(problem, method, "sudden", 1) is None
+        assert published_metrics(problem, method, "drift", 1, finer=True) is None
+
+
+def test_variants_have_the_numbers_of_their_own_tables():
+    assert published_metrics("cvrp", "dree without pir", "drift", 1)["AP"] == 4.07
+    assert published_metrics("tsp", "dree, alpha 20.0", "drift", 1)["AP"] == 1.09
+    assert published_metrics("cvrp", "dree, alpha 20.0", "drift", 1) is None
+    assert published_metrics("cvrp", "llr-bc, buffer_every 100", "drift", 1)["AP"] == 4.69
+    assert published_metrics("tsp", "mt-cumulative", "drift", 1)["AMFB"] == 4.43
+    assert published_metrics("cvrp", "mt-ref", "drift", 1)["AFB"] is None
 
 
 def test_an_unknown_table_is_refused_with_a_suggestion():

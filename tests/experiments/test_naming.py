@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+import shlex
+from unittest.mock import patch
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from dree.cli import app
 from dree.errors import DreeError
-from dree.experiments import DEMO, RunSettings
-from dree.experiments.naming import LONGEST, check_ablation, method_title, run_name
+from dree.experiments import DEMO, PRESETS, Run, RunSettings
+from dree.experiments.naming import LONGEST, check_ablation, method_title, run_command, run_name
 from dree.settings import override
 
 
@@ -73,3 +80,68 @@ def test_only_a_method_of_parts_has_ablations():
     check_ablation("dree")
     with pytest.raises(DreeError, match="left out of method 'li'"):
         check_ablation("li")
+
+
+def settings_of(command: list[str]) -> RunSettings:
+    """The settings with which a command would start a run."""
+    program, *words = command
+    assert program == "dree"
+    with patch.object(Run, "start") as start, patch("dree.cli._finish_run"):
+        result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return start.call_args.args[1]
+
+
+CHANGES = {
+    "problem": st.sampled_from(["tsp", "cvrp"]),
+    "scenario": st.sampled_from(["drift", "sudden"]),
+    "order": st.sampled_from([1, 3, ["U", "GM"], ["C", "U", "R"]]),
+    "epochs": st.sampled_from([None, 100, 1000]),
+    "sizes": st.sampled_from([{}, {"U": 10}, {"C": 30, "GM": 30}, dict(DEMO.sizes)]),
+    "batches": st.sampled_from([None, 7]),
+    "seed": st.integers(0, 5),
+    "device": st.sampled_from(["auto", "cpu"]),
+    "learner.precision": st.sampled_from(["auto", "bf16"]),
+    "learner.learning_rate": st.sampled_from([1e-4, 5e-4]),
+    "checkpoint_seconds": st.sampled_from([0.0, 60.0]),
+    "solver.layers": st.sampled_from([1, 6]),
+}
+METHODS = st.sampled_from(
+    [
+        {"method": "fine-tuning"},
+        {"method": "dree"},
+        {"method": "dree", "options": {"without": "pir", "alpha": 0.1}},
+        {"method": "dree", "options": {"alpha": None, "divergence": "literal"}},
+        {"method": "llr-bc", "options": {"buffer_every": 10}},
+    ]
+)
+
+
+@given(preset=st.sampled_from(list(PRESETS)), changes=st.fixed_dictionaries({}, optional=CHANGES), method=METHODS)
+def test_a_runs_command_starts_a_run_with_the_same_settings(preset, changes, method):
+    settings = override(PRESETS[preset], changes | method)
+    assert settings_of(run_command(settings)) == settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "command"),
+    [
+        (RunSettings(), "dree run --problem cvrp --order 1 --method fine-tuning --seed 0"),
+        (
+            override(RunSettings(), {"method": "dree", "options": {"without": "ee", "beta": 2}, "epochs": 100}),
+            "dree run --problem cvrp --order 1 --epochs 100 --method dree --without ee --seed 0 --set options.beta=2",
+        ),
+        (
+            override(RunSettings(), {"sizes": {"C": 30}, "order": ["U", "C"], "spec": "official"}),
+            'dree run --problem cvrp --method fine-tuning --seed 0 --set \'order=["U", "C"]\' '
+            "--set spec=official --set sizes.C=30",
+        ),
+        (
+            override(DEMO, {"sizes": {"U": 10}, "epochs": None}),
+            "dree run --preset demo --problem cvrp --order 1 --method fine-tuning --seed 0 --set epochs=null "
+            "--set 'sizes={\"U\": 10}'",
+        ),
+    ],
+)
+def test_a_command_has_what_the_nearest_preset_has_not(settings, command):
+    assert shlex.join(run_command(settings)) == command

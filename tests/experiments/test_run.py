@@ -44,6 +44,7 @@ def test_a_run_logs_every_epoch_and_tests_when_due(finished):
     assert [row["epoch"] for row in folder.log("metrics.jsonl")] == [1, 2, 3, 4, 5]
     assert [row["task"] for row in folder.log("metrics.jsonl")] == [finished.stream.task(t).name for t in range(1, 6)]
     assert [row["epoch"] for row in folder.log("timings.jsonl")] == [1, 2, 3, 4, 5]
+    assert {row["peak_bytes"] for row in folder.log("timings.jsonl")} == {None}  # there is no GPU
     epochs, matrix, tasks = folder.gaps()
     assert epochs == [0, 2, 4, 5]
     assert tasks == ["E", "C", "G", "U", "R", "GM"]
@@ -72,9 +73,35 @@ def test_the_manifest_says_what_ran_and_on_which_data(finished):
     manifest = finished.folder.manifest()
     assert manifest["settings"]["epochs"] == 5
     assert manifest["versions"]["torch"] == torch.__version__
+    assert manifest["hardware"]["precision"] == "fp32"
     assert all(len(digest) == 64 for digest in manifest["data"].values())
     assert len(manifest["data"]) == 6
     assert finished.folder.settings() == TINY
+
+
+def test_the_peak_of_gpu_memory_is_the_devices(finished, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", {torch.device("cuda"): 4711}.get)
+    assert finished.peak_bytes() is None
+    monkeypatch.setattr(finished, "device", torch.device("cuda"))
+    assert finished.peak_bytes() == 4711
+
+
+def test_a_run_keeps_the_options_it_was_started_with_when_defaults_change(tmp_path):
+    settings = override(TINY, {"method": "dree", "options.beta": 0.5})
+    folder = RunFolder.create(tmp_path / "run", settings, {})
+    assert folder.settings() == settings
+    manifest = folder.manifest()
+    assert manifest["settings"]["options"] == {"beta": 0.5}
+    assert manifest["options"] == {
+        "alpha": None, "beta": 0.5, "buffer": 256, "buffer_bytes": None, "lower": 1.0, "upper": 4.0,
+        "divergence": "softened", "without": None,
+    }  # fmt: skip
+    manifest["options"]["divergence"] = "literal"  # as if that had been the default
+    (folder.path / "manifest.json").write_text(json.dumps(manifest))
+    assert folder.settings().options == {"beta": 0.5, "divergence": "literal"}
+    del manifest["options"]  # a run of an earlier version
+    (folder.path / "manifest.json").write_text(json.dumps(manifest))
+    assert folder.settings() == settings
 
 
 def test_watchers_hear_of_every_epoch(tmp_path):
@@ -122,6 +149,15 @@ def test_a_truncated_checkpoint_is_said_and_the_one_before_it_used(finished):
     run.finish()
     assert (finished.folder.path / "gaps.csv").read_bytes() == gaps
     assert newest.read_bytes() == whole
+
+
+def test_a_run_whose_checkpoints_are_gone_is_not_begun_again(finished):
+    for path in finished.folder.checkpoints.iterdir():
+        path.unlink()
+    before = (finished.folder.path / "metrics.jsonl").read_bytes()
+    with pytest.raises(DreeError, match="no checkpoint any more"):
+        Run.resume(finished.folder.path)
+    assert (finished.folder.path / "metrics.jsonl").read_bytes() == before
 
 
 def test_what_is_no_run_is_refused(tmp_path):

@@ -44,6 +44,13 @@ def test_settings_that_are_not_the_papers_are_told(tmp_path):
     assert found.published["AP"] == 14.17
 
 
+def test_an_ablation_has_the_papers_numbers_and_differs_in_nothing(tmp_path):
+    chosen = {"method": "dree", "options": {"without": "br"}}
+    (found,) = run_metrics(run_with_gaps(tmp_path / "run", constant(9.0, 2.0), END, LAWS, **chosen))
+    assert found.published["AP"] == 3.87
+    assert departures(found.settings) == {}
+
+
 def test_finer_tests_give_a_second_line_and_the_principal_ones_are_found_among_them(tmp_path):
     tasks = list(make_stream("drift", "cvrp", 1, 1000).finer())
     principal = {"E50", "C100", "G50", "U20", "R20", "GM100"}

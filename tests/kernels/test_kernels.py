@@ -24,6 +24,7 @@ from dree.problems.check import check_cvrp, check_tsp
 from dree.solvers import kernel_decoder, pomo
 from dree.solvers.kernel_decoder import KernelDecoder, Layout
 from dree.solvers.pomo_twin import rollout
+from dree.solvers.precision import in_precision
 
 pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="`dree bench --check` does this on the device"),
@@ -66,6 +67,16 @@ def test_greedy_tours_are_the_twins(problem, customers):
     assert torch.equal(fast.actions[..., :length], slow.actions)
     assert not fast.actions[..., length:].any()
     torch.testing.assert_close(fast.costs, slow.costs)
+
+
+def test_in_half_the_bits_greedy_tours_are_legal_and_nearly_as_long(problem):
+    instances, solver = random_instances(problem, 4, 9, seed=1), solver_of(problem)
+    with torch.no_grad(), in_precision("fp16", instances.device, learning=False):
+        encoding = solver.encode(instances)
+    assert encoding.tensors[0].dtype == torch.float16
+    tours = solver.solve(instances, encoding=encoding)
+    torch.testing.assert_close(tours.costs, refereed(instances, tours))
+    torch.testing.assert_close(tours.costs.mean(), solver.solve(instances).costs.mean(), rtol=0.01, atol=0)
 
 
 @given(

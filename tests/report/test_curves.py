@@ -53,6 +53,14 @@ def test_several_methods_are_several_lines_with_a_legend():
     assert words == ["DREE", "Li", "best gap", "task takes part in training"]
 
 
+def test_a_legend_of_long_names_stays_inside_the_figure():
+    names = [f"a method with a long name, and option {i} changed" for i in range(12)]
+    figure = learning_curves(EPOCHS, {name: {"U": falling(90, 1), "R": falling(9, 1)} for name in names}, {})
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert (box.x0 >= 0, box.x1 <= figure.bbox.width) == (True, True)
+
+
 def test_a_task_active_in_a_single_epoch_still_shows():
     (axes,) = learning_curves(EPOCHS, {"U": falling(9, 5)}, {"U": [(7, 7)]}).axes
     assert spans(axes) == [(7, 7)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dree.errors import DreeError
-from dree.report.run_curves import run_curves
+from dree.report.run_curves import mean_curves, run_curves
 from dree.tasks import make_stream
 from run_folders import run_with_gaps
 
@@ -68,10 +69,33 @@ def test_an_unfinished_run_is_drawn_as_far_as_it_is(tmp_path):
     assert [len(gaps) for gaps in lines(column.axes[0])] == [3, 2]
 
 
+def test_a_mean_curve_is_the_mean_of_the_runs_behind_its_label(tmp_path):
+    several = [run(tmp_path / "a", 5.0), run(tmp_path / "b", 7.0, seed=1)]
+    figure = mean_curves({"two seeds": several, "own": [run(tmp_path / "c", 9.0, method=OWN)]})
+    assert [axes.get_title(loc="left") for axes in figure.axes][:2] == ["Explosion, n = 50", "Compression, n = 100"]
+    for column, axes in enumerate(figure.axes):
+        assert lines(axes) == [[30.0, 20.0, 6.0 + column], [30.0, 20.0, 9.0 + column]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["two seeds", "own"]
+
+
+def test_mean_curves_have_the_epochs_at_which_all_were_tested_as_far_as_they_have_come(tmp_path):
+    often = run_with_gaps(
+        tmp_path / "often", [[float(t)] * 6 for t in range(5)], [0, 25, 50, 75, 100], LAWS, epochs=100
+    )
+    half = run_with_gaps(tmp_path / "half", [[30.0] * 6, [20.0] * 6], EPOCHS[:2], LAWS, epochs=100, method=OWN)
+    axes = mean_curves({"often": [often], "half": [half]}).axes[0]
+    drawn = [line for line in axes.get_lines() if line.get_label() != "_best"]
+    assert [list(line.get_xdata()) for line in drawn] == [[0, 50, 75, 100]] * 2
+    assert lines(axes)[0] == [0.0, 2.0, 3.0, 4.0]
+    np.testing.assert_array_equal(lines(axes)[1], [30.0, 20.0, np.nan, np.nan])
+
+
 def test_runs_that_cannot_share_a_panel_are_refused(tmp_path):
     first, other = run(tmp_path / "a", 5.0), run(tmp_path / "b", 6.0, order=["E", "C", "G", "U", "GM", "R"])
     with pytest.raises(DreeError, match="different streams"):
         run_curves([first, other])
+    with pytest.raises(DreeError, match="different streams"):
+        mean_curves({"first": [first], "other": [other]})
     (other / "gaps.csv").unlink()
     with pytest.raises(DreeError, match="has not been tested yet"):
         run_curves([other])

@@ -296,3 +296,22 @@ def test_a_tape_is_not_taken_for_other_tours(problem):
     torch.testing.assert_close(
         solver.score(instances, others, encoding=encoding).per_tour, solver.score(instances, others).per_tour
     )
+
+
+def test_tapes_that_are_there_at_once_do_not_share_memory(problem):
+    """A third takes over what the others leave."""
+    solver, scores, expected = small_solver(problem), [], []
+    batches = [random_instances(problem, 2, customers, seed=customers) for customers in (6, 4)]
+    for _ in range(2):
+        solved = []
+        for instances in batches:
+            encoding = solver.encode(instances)
+            generator = torch.Generator().manual_seed(0)
+            solved.append(
+                (instances, solver.solve(instances, generator=generator, encoding=encoding, record=True), encoding)
+            )
+        for instances, tours, encoding in solved:
+            assert encoding.recorded is not None
+            scores.append(solver.score(instances, tours, encoding=encoding).per_tour)
+            expected.append(solver.score(instances, tours).per_tour)
+    torch.testing.assert_close(scores, expected)

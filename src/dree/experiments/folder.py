@@ -32,7 +32,9 @@ import torch
 from dree.errors import DreeError
 from dree.experiments.configuration import RunSettings
 from dree.files import write_text
-from dree.settings import build
+from dree.lifelong import make_method
+from dree.settings import build, override
+from dree.solvers.precision import precision_on
 
 FORMAT = 1
 # With a number: left over by a process that was killed while it wrote the file.
@@ -56,6 +58,7 @@ class RunFolder:
             "format": FORMAT,
             "kind": kind,
             "settings": asdict(settings),
+            "options": _options(settings),
             "data": data,
             **_circumstances(settings),
         }
@@ -97,8 +100,13 @@ class RunFolder:
         return manifest
 
     def settings(self) -> RunSettings:
-        """The settings the run was started with."""
-        return build(RunSettings, self.manifest()["settings"])
+        """The settings the run was started with, whatever a method's defaults have become since then."""
+        manifest = self.manifest()
+        settings = build(RunSettings, manifest["settings"])
+        now = _options(settings)
+        then = manifest.get("options", now)  # older runs have no list of all options
+        changed = {f"options.{name}": value for name, value in then.items() if name not in now or value != now[name]}
+        return override(settings, changed) if changed else settings
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -185,8 +193,14 @@ def _circumstances(settings: RunSettings) -> dict[str, Any]:
             "device": torch.cuda.get_device_name() if device.type == "cuda" else _processor(),
             "machine": platform.machine(),
             "threads": torch.get_num_threads(),
+            "precision": precision_on(device, settings.learner.precision, learning=True),
         },
     }
+
+
+def _options(settings: RunSettings) -> dict[str, Any]:
+    """All options of the run's method, those that were left at their defaults too."""
+    return asdict(make_method(settings.method, settings.options).options)
 
 
 def _processor() -> str:

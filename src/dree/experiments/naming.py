@@ -1,7 +1,8 @@
-"""What runs are called: a method with what was changed in it, and the folder of a run."""
+"""What runs are called: a method with what was changed in it, the folder of a run, and the command that repeats it."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import fields
@@ -10,12 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from dree.errors import DreeError
-from dree.experiments.configuration import RunSettings, preset
+from dree.experiments.configuration import PRESETS, RunSettings, preset
 from dree.lifelong import make_method, method_class
 from dree.settings import differences
 
 IN_NAME = {"problem", "scenario", "order", "epochs", "method", "seed"}  # always part of a folder's name
 NO_MATTER = {"device", "checkpoint_seconds"}  # another run, but not another result
+FLAGS = {  # settings for which `dree run` has an option of their own
+    "problem": "--problem",
+    "scenario": "--scenario",
+    "order": "--order",
+    "epochs": "--epochs",
+    "method": "--method",
+    "options.without": "--without",
+    "seed": "--seed",
+    "device": "--device",
+    "learner.precision": "--precision",
+}
+ALWAYS = ("problem", "order", "method", "seed")  # part of a command even where they are the preset's
 LONGEST = 160  # characters; file systems take 255
 
 
@@ -41,10 +54,9 @@ def run_name(settings: RunSettings, start: str = "paper") -> str:
 
     It names the method with its options, and every other setting that is not as in the preset `start`.
     """
-    stream = settings.stream()
-    laws = str(settings.order) if isinstance(settings.order, int) else "".join(stream.order)
+    *stream, length = stream_words(settings)
     method = method_title(settings).replace(", ", "-")
-    parts = [settings.problem, settings.scenario, laws, method, f"T{stream.epochs}", f"seed{settings.seed}"]
+    parts = [*stream, method, length, f"seed{settings.seed}"]
     changed = {
         name: value
         for name, value in differences(settings, preset(start)).items()
@@ -57,6 +69,32 @@ def run_name(settings: RunSettings, start: str = "paper") -> str:
     return f"{name[:LONGEST]}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
 
 
+def stream_words(settings: RunSettings) -> list[str]:
+    """The stream of a run in four words: problem, scenario, order, and length (`T1000`)."""
+    stream = settings.stream()
+    laws = str(settings.order) if isinstance(settings.order, int) else "".join(stream.order)
+    return [settings.problem, settings.scenario, laws, f"T{stream.epochs}"]
+
+
+def nearest_preset(settings: RunSettings) -> str:
+    """The preset from which the fewest changes lead to these settings."""
+    return min(PRESETS, key=lambda name: len(_changes(settings, preset(name))))
+
+
+def run_command(settings: RunSettings) -> list[str]:
+    """The words of the command that starts a run with these settings."""
+    start = nearest_preset(settings)
+    changes = {name: getattr(settings, name) for name in ALWAYS} | _changes(settings, preset(start))
+    words = ["dree", "run", *([] if start == "paper" else ["--preset", start])]
+    as_flags = {name: changes[name] for name in FLAGS if isinstance(changes.get(name), int | str)}
+    for name, value in as_flags.items():
+        words += [FLAGS[name], str(value)]
+    for name, value in changes.items():
+        if name not in as_flags:
+            words += ["--set", f"{name}={_written(value)}"]
+    return words
+
+
 def check_ablation(method: str) -> None:
     """Refuse `without` for a method that has no parts to leave out."""
     if "without" not in {field.name for field in fields(method_class(method).options_class)}:
@@ -67,3 +105,24 @@ def _changed_options(settings: RunSettings) -> dict[str, Any]:
     """The method's options that are not its defaults."""
     options = make_method(settings.method, settings.options).options
     return differences(options, type(options)())
+
+
+def _changes(settings: RunSettings, base: RunSettings) -> dict[str, Any]:
+    """What turns `base` into these settings, by dotted names; a group that lacks a member of the base's, whole."""
+    changes = differences(settings, base)
+    for name in ("sizes", "options"):
+        ours, theirs = getattr(settings, name), getattr(base, name)
+        if set(theirs) - set(ours):
+            changes = {each: value for each, value in changes.items() if each.split(".")[0] != name}
+            changes[name] = dict(ours)
+    return changes
+
+
+def _written(value: Any) -> str:
+    """A value as `--set` reads it: JSON, or a text as it is if it cannot be taken for something else."""
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except ValueError:
+            return value
+    return json.dumps(value)

@@ -73,6 +73,11 @@ class Run:
             )
         run = Run(folder, say)
         run.catch_up()
+        if not run.tested and folder.log("metrics.jsonl"):
+            raise DreeError(
+                f"{path} has no checkpoint any more, so it cannot go on, and beginning again would lose its results. "
+                "Start a new run in another folder, or delete its metrics.jsonl to begin it again."
+            )
         return run
 
     def catch_up(self) -> None:
@@ -86,6 +91,8 @@ class Run:
         with self.folder.locked():
             self.catch_up()
             self.folder.truncate_logs(self.epoch)
+            if self.device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats(self.device)
             if self.tested:
                 self.folder.write_gaps(self.tested, np.array(self.matrix), list(self.tests))
             else:
@@ -127,10 +134,17 @@ class Run:
         due = epoch % settings.test_every == 0 or epoch == self.stream.epochs
         gaps = self.test() if due else None
         self.folder.append("metrics.jsonl", {"epoch": epoch, "task": name, "loss": loss, "cost": cost} | report)
-        self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds})
+        self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds, "peak_bytes": self.peak_bytes()})
         if epoch == self.stream.epochs or time.perf_counter() >= self._next_checkpoint:
             self.checkpoint()
         return Tested(epoch, name, cost, gaps)
+
+    def peak_bytes(self) -> int | None:
+        """The most GPU memory in use at once since this process took the run up, tests included; None on a CPU.
+
+        A captured step that is replayed asks for no memory; it counts with what it asked for when it was captured.
+        """
+        return torch.cuda.max_memory_allocated(self.device) if self.device.type == "cuda" else None
 
     def test(self) -> dict[str, float]:
         """Test on every test task and add a row to the gap matrix."""

@@ -99,8 +99,12 @@ def means(runs: Sequence[RunMetrics]) -> list[MeanMetrics]:
 
 
 def departures(settings: RunSettings) -> dict[str, Any]:
-    """Settings that are not the paper's, among those that all its runs share; a dot reaches into a group."""
-    return {name: value for name, value in differences(settings, RunSettings()).items() if name not in FREE}
+    """Settings that are not the paper's, among those that all its runs share; a dot reaches into a group.
+
+    A method's options are no part of it: they are in the method's title.
+    """
+    changed = differences(settings, RunSettings()).items()
+    return {name: value for name, value in changed if name not in FREE and not name.startswith("options")}
 
 
 def _published(settings: RunSettings, kind: Kind) -> Row | None:

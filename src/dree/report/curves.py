@@ -33,6 +33,7 @@ from dree.report.style import (
 
 Curves = Mapping[str, Sequence[float]]  # task -> gap (%) at each epoch; NaN where it was not measured
 ROUND = [1, 2, 2.5, 5, 10]  # ticks stand at these numbers times powers of ten
+MARKS = ("best gap", "task takes part in training")  # in every legend, after the methods
 HUGE = 6.0  # gaps this many times larger than the usual one would flatten a plain axis
 
 
@@ -70,7 +71,8 @@ def learning_curves(
     scale = scale_from_best(every) if from_best else scale_for(every)
     columns = columns_for(len(tasks))
     rows = -(-len(tasks) // columns)
-    figure = figure_with_layout(2.95 * columns + 0.6, 1.95 * rows + 0.75)
+    width = 2.95 * columns + 0.6
+    figure = figure_with_layout(width, 1.95 * rows + 0.45 + legend_height(list(methods), width))
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for index, axes in enumerate(panels.flat):
         if index >= len(tasks):
@@ -228,23 +230,36 @@ def draw_curve(
         axes.set_title(words, loc="right", fontsize=TICK, color=MUTED, pad=4)
 
 
+def legend_height(methods: Sequence[str], width: float) -> float:
+    """The height in inches of a legend of these methods in a figure of this width."""
+    labels = [*methods, *MARKS]
+    return 0.15 * max(2, -(-len(labels) // _columns_that_fit(labels, width)))
+
+
 def add_legend(figure: Figure, methods: Sequence[str]) -> None:
     """Above the panels: the methods' lines, the ring of a best gap and the band of active epochs."""
     handles: list[Line2D | Patch] = [
         Line2D([], [], color=line_colour(i), linestyle=line_style(i), linewidth=1.6, label=method or "gap")
         for i, method in enumerate(methods)
     ]
-    ring = Line2D([], [], linestyle="", marker="o", markersize=5, markerfacecolor="white", label="best gap")
+    ring = Line2D([], [], linestyle="", marker="o", markersize=5, markerfacecolor="white", label=MARKS[0])
     ring.set_markeredgecolor(MUTED)
-    handles += [ring, Patch(facecolor=BAND, label="task takes part in training")]
+    handles += [ring, Patch(facecolor=BAND, label=MARKS[1])]
     figure.legend(
         handles=handles,
         loc="outside upper center",
-        ncols=min(len(handles), max(2, int(figure.get_figwidth() / 1.35))),
+        ncols=_columns_that_fit([str(handle.get_label()) for handle in handles], figure.get_figwidth()),
         frameon=False,
         fontsize=LABEL,
         labelcolor=INK,
     )
+
+
+def _columns_that_fit(labels: Sequence[str], width: float) -> int:
+    """In how many columns a legend with these labels goes into a width in inches."""
+    needed = [0.55 + 0.065 * len(label) for label in labels]
+    fits = [n for n in range(1, len(needed) + 1) if sum(part.max() for part in np.array_split(needed, n)) <= width]
+    return max(fits, default=1)
 
 
 def _plain(value: float) -> str:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure, SubFigure
 
 from dree.errors import DreeError
 from dree.experiments import RunFolder, RunSettings
 from dree.experiments.naming import run_labels
 from dree.experiments.summary import principal_columns
-from dree.report.curves import add_legend, draw_curve, frame_panel, mark_active, scale_for
+from dree.report.curves import (
+    add_legend,
+    draw_curve,
+    frame_panel,
+    learning_curves,
+    legend_height,
+    mark_active,
+    scale_for,
+)
 from dree.report.style import INK, LABEL, MUTED, TITLE, figure_with_layout, law_title
 from dree.tasks import SyntheticStream
 
@@ -41,7 +50,8 @@ def run_curves(paths: Sequence[Path]) -> Figure:
     labels = run_labels([run.path for run in runs], [run.settings for run in runs])
     problems = list(dict.fromkeys(run.settings.problem for run in runs))
     strips = max(len(run.gaps) for run in runs)
-    figure = figure_with_layout(COLUMN * len(problems) + 0.3, STRIP * strips + 1.0)
+    width = COLUMN * len(problems) + 0.3
+    figure = figure_with_layout(width, STRIP * strips + 0.7 + legend_height(list(dict.fromkeys(labels)), width))
     columns = figure.subfigures(1, len(problems), squeeze=False)[0]
     for column, problem in zip(columns, problems, strict=True):
         same = {label: run for label, run in zip(labels, runs, strict=True) if run.settings.problem == problem}
@@ -50,15 +60,33 @@ def run_curves(paths: Sequence[Path]) -> Figure:
     return figure
 
 
+def mean_curves(lines: Mapping[str, Sequence[Path]]) -> Figure:
+    """A panel for each principal task and a line for each label: the mean of its runs, all on one stream.
+
+    Runs behind one label were tested at the same epochs. Of several labels the epochs are drawn at which all were
+    tested, as far as they have come.
+    """
+    runs = {label: [_read(path) for path in paths] for label, paths in lines.items()}
+    every = [run for same in runs.values() for run in same]
+    _check_stream(every)
+    asked = sorted({epoch for run in every for epoch in run.epochs})
+    epochs = [epoch for epoch in asked if all(epoch in run.epochs or epoch > run.epochs[-1] for run in every)]
+    gaps = {label: {law: _mean(same, law, epochs) for law in same[0].gaps} for label, same in runs.items()}
+    stream = every[0].stream
+    titles = {law: f"{law_title(law)}, n = {stream.principal(law).size}" for law in every[0].gaps}
+    return learning_curves(epochs, gaps, {law: stream.active(law) for law in titles}, titles, from_best=True)
+
+
+def _mean(runs: Sequence[_Run], law: str, epochs: Sequence[int]) -> list[float]:
+    """The mean gap of runs on one task at some epochs; NaN where they have not come yet."""
+    known = [dict(zip(run.epochs, run.gaps[law], strict=True)) for run in runs]
+    return [float(np.mean([gaps.get(epoch, np.nan) for gaps in known])) for epoch in epochs]
+
+
 def _draw_column(figure: SubFigure, runs: dict[str, _Run], labels: list[str]) -> None:
     """The strips of one problem, in the order of the stream."""
     first = next(iter(runs.values()))
-    for run in runs.values():
-        if run.stream != first.stream:
-            raise DreeError(
-                f"{first.path} and {run.path} have learned from different streams (scenario, order, epochs, sizes or "
-                "spec), so their tasks are active at different times. Draw them in figures of their own."
-            )
+    _check_stream(list(runs.values()))
     scale = scale_for([gaps for run in runs.values() for gaps in run.gaps.values()])
     epochs = [min(run.epochs[0] for run in runs.values()), max(run.epochs[-1] for run in runs.values())]
     strips = figure.subplots(len(first.gaps), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
@@ -71,6 +99,16 @@ def _draw_column(figure: SubFigure, runs: dict[str, _Run], labels: list[str]) ->
     figure.suptitle(first.settings.problem.upper(), fontsize=TITLE + 2, color=INK, weight="bold")
     figure.supxlabel("epoch", fontsize=LABEL, color=MUTED)
     figure.supylabel(scale.label, fontsize=LABEL, color=MUTED)
+
+
+def _check_stream(runs: Sequence[_Run]) -> None:
+    """Refuse runs that cannot share a panel."""
+    for run in runs:
+        if run.stream != runs[0].stream:
+            raise DreeError(
+                f"{runs[0].path} and {run.path} have learned from different streams (scenario, order, epochs, sizes or "
+                "spec), so their tasks are active at different times. Draw them in figures of their own."
+            )
 
 
 def _read(path: Path) -> _Run:

@@ -166,13 +166,13 @@ def columns_for(panels: int) -> int:
     return min(panels, 3) if panels <= 9 else min(6, -(-panels // 4) + 1)
 
 
-def save(figure: Figure, path: Path | str) -> Path:
+def save(figure: Figure, path: Path | str, dpi: int = DPI) -> Path:
     """Write a figure as the suffix says; its folder is created, and the file appears whole or not at all."""
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
         raise DreeError(f"Cannot save a figure as '{target.name}': its name must end in {', '.join(SUFFIXES)}.")
-    return write_bytes(target, _rendered(figure, suffix[1:]))
+    return write_bytes(target, _rendered(figure, suffix[1:], dpi))
 
 
 def as_svg_or_png_data_uri(figure: Figure, kind: str = "svg") -> str:
@@ -190,11 +190,11 @@ def _new_figure(width: float, height: float, layout: Literal["constrained"] | No
     return figure
 
 
-def _rendered(figure: Figure, kind: str) -> bytes:
+def _rendered(figure: Figure, kind: str, dpi: int = DPI) -> bytes:
     """The bytes of a figure, the same for the same figure every time."""
     # Names inside an SVG are random unless the library's settings say otherwise: set, drawn, restored.
     fixed: Any = {"svg.hashsalt": "dree", "svg.fonttype": "path", "pdf.fonttype": 42}
     stream = io.BytesIO()
     with _SETTINGS_LOCK, matplotlib.rc_context(fixed):
-        figure.savefig(stream, format=kind, dpi=DPI, metadata=_METADATA[kind])
+        figure.savefig(stream, format=kind, dpi=dpi, metadata=_METADATA[kind])
     return stream.getvalue()

@@ -1,0 +1,101 @@
+"""Runs in small, to be kept for good: their manifests, gap matrices and logs, without weights, in groups.
+
+They lie in `<root>/<group>/<name>`. Such a folder is a run's like any other, but it cannot be resumed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dree.errors import DreeError
+from dree.experiments.folder import RunFolder
+from dree.experiments.naming import nearest_preset, run_name, stream_words
+from dree.files import write_bytes
+from dree.settings import override
+
+KEPT = ("gaps.csv", "metrics.jsonl", "timings.jsonl", "manifest.json")  # written in this order: the last makes a run
+GROUP = re.compile(r"[\w+=-][\w.+=-]*")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Where a run is kept now, and whether it was not there before."""
+
+    path: Path
+    new: bool
+
+
+def collect(runs: Sequence[Path], root: Path, group: str | None = None, force: bool = False) -> list[Collected]:
+    """Copy what is kept of runs, finished or not; the group is that of their stream unless it is named.
+
+    Nothing at all is copied if one of them is no run, or if other data are in its place; `force` replaces those.
+    """
+    if group is not None and not GROUP.fullmatch(group):
+        raise DreeError(f"'{group}' cannot be the name of a group: use letters, digits and + - = . _ only.")
+    contents: dict[Path, dict[str, bytes]] = {}
+    for path in runs:
+        folder = RunFolder.open(path)
+        target = root / (group or "-".join(stream_words(folder.settings()))) / kept_name(folder)
+        content = _content(folder)
+        if contents.setdefault(target, content) != content:
+            raise DreeError(f"Two of these runs would both be {target}. Put one of them elsewhere with --group.")
+    there = {target: _files(target) for target in contents}
+    for target, content in contents.items():
+        if there[target] and there[target] != content and not force:
+            changed = [name for name in KEPT if there[target].get(name) != content.get(name)]
+            raise DreeError(
+                f"{target} holds other data ({', '.join(sorted(changed))}). Nothing was copied. "
+                "Replace it with --force, or keep both with --group."
+            )
+    for target, content in contents.items():
+        if there[target] != content:
+            _write(target, content)
+    return [Collected(target, there[target] != content) for target, content in contents.items()]
+
+
+def collected(root: Path) -> dict[str, list[Path]]:
+    """The runs that are kept, by group, in the order of their names; what is no run is passed over."""
+    groups: dict[str, list[Path]] = {}
+    for manifest in sorted(root.glob("*/*/manifest.json")):
+        groups.setdefault(manifest.parent.parent.name, []).append(manifest.parent)
+    return groups
+
+
+def kept_name(folder: RunFolder) -> str:
+    """What a run is called where it is kept: as `dree run` calls it, and by the precision it has learned in."""
+    settings = override(folder.settings(), {"learner.precision": "auto"})
+    return f"{run_name(settings, nearest_preset(settings))}-{learned_in(folder)}"
+
+
+def learned_in(folder: RunFolder) -> str:
+    """The precision in which a run has learned; of runs that did not record it, the one that was set."""
+    precision = folder.manifest()["hardware"].get("precision", folder.settings().learner.precision)
+    return str(precision)
+
+
+def _content(folder: RunFolder) -> dict[str, bytes]:
+    """What is kept of a run, if it can be read; a line that is being written is left out."""
+    if not folder.gaps()[0]:
+        raise DreeError(f"{folder.path} has not been tested yet. Continue it with: dree run --resume {folder.path}")
+    content = _files(folder.path)
+    for name in ("metrics.jsonl", "timings.jsonl"):
+        folder.log(name)
+        if name in content:
+            content[name] = content[name][: content[name].rfind(b"\n") + 1]
+    return content
+
+
+def _files(path: Path) -> dict[str, bytes]:
+    return {name: (path / name).read_bytes() for name in KEPT if (path / name).is_file()}
+
+
+def _write(path: Path, content: dict[str, bytes]) -> None:
+    """Put files in the place of what is kept there; until the last one is written, the folder is no run."""
+    for name in reversed(KEPT):
+        (path / name).unlink(missing_ok=True)
+    for name in KEPT:
+        if name in content:
+            write_bytes(path / name, content[name])

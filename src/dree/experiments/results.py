@@ -1,0 +1,171 @@
+"""What runs that are kept have shown, line by line: runs that differ in their seed alone make one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dree.data.published import Row
+from dree.experiments.collection import collected, learned_in
+from dree.experiments.configuration import RunSettings
+from dree.experiments.folder import RunFolder
+from dree.experiments.naming import run_name
+from dree.experiments.summary import RunMetrics, departures, means, run_metrics
+from dree.lifelong import METHODS
+from dree.settings import override
+
+T = TypeVar("T")
+QUARTERS = 4
+NOT_LEARNED = {"learner.precision", "solver.chunk_bytes", "solver.tape_bytes"}  # how it is computed, not what
+
+
+@dataclass(frozen=True)
+class Replays:
+    """How often a method has solved remembered instances again, and with what success."""
+
+    an_epoch: float
+    interval: float | None  # new batches from one to the next, on average; None: there was none
+    improved: tuple[float | None, ...]  # share of the instances in each quarter of the stream; None: no replay in it
+
+
+@dataclass(frozen=True)
+class Result:
+    """Runs with the same settings but for the seed, on the same hardware; or a single one that is not finished."""
+
+    label: str
+    runs: tuple[RunMetrics, ...]
+    values: Mapping[str, float | tuple[float, float]]  # of several runs mean and standard deviation, of a population
+    published: Row | None  # where all settings are the paper's
+    seconds: float | None  # of learning, an epoch on average
+    peak_bytes: int | None  # of GPU memory
+    device: str
+    precision: str
+    replays: Replays | None
+
+    @property
+    def settings(self) -> RunSettings:
+        """Of the first run."""
+        return self.runs[0].settings
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """The results of a group on one stream."""
+
+    folder: Path  # of the group
+    shared: Mapping[str, Any]  # settings that are not the paper's, the same in all runs
+    results: tuple[Result, ...]
+
+
+def result_tables(root: Path) -> list[ResultTable]:
+    """A table for each group and each stream in it."""
+    tables = []
+    for group, paths in collected(root).items():
+        runs = [run for path in paths for run in run_metrics(path)]
+        tables += [_table(root / group, same) for same in _grouped(runs, lambda run: run.settings.stream()).values()]
+    return tables
+
+
+def _table(folder: Path, runs: Sequence[RunMetrics]) -> ResultTable:
+    every = [_departures(run.settings) for run in runs]
+    shared = {name: value for name, value in every[0].items() if all(each.get(name) == value for each in every)}
+    results = [_result(same, shared) for same in _grouped(sorted(runs, key=_rank), _line).values()]
+    return ResultTable(folder, shared, tuple(_told_apart(results)))
+
+
+def _told_apart(results: list[Result]) -> list[Result]:
+    """The same with more words in labels that would be alike: the precision, the device, at last a run's name."""
+    tells: tuple[Callable[[Result], str], ...] = (
+        lambda result: result.precision,
+        lambda result: result.device,
+        lambda result: result.runs[0].run.name,
+    )
+    for tell in tells:
+        words = {label: {tell(each) for each in alike} for label, alike in _grouped(results, _label_of).items()}
+        results = [
+            replace(each, label=f"{each.label}, {tell(each)}") if len(words[each.label]) > 1 else each
+            for each in results
+        ]
+    return results
+
+
+def _label_of(result: Result) -> str:
+    return result.label
+
+
+def _result(runs: Sequence[RunMetrics], shared: Mapping[str, Any]) -> Result:
+    first, folders = runs[0], [RunFolder(run.run) for run in runs]
+    mean = means(runs)
+    timings = [row for folder in folders for row in folder.log("timings.jsonl")]
+    peaks = [row["peak_bytes"] for row in timings if row.get("peak_bytes") is not None]
+    as_published = not _departures(first.settings)
+    return Result(
+        label=_label(first, shared),
+        runs=tuple(runs),
+        values=mean[0].values if mean else first.values.as_dict(),
+        published=first.published if first.finished and as_published else None,
+        seconds=float(np.mean([row["seconds"] for row in timings])) if timings else None,
+        peak_bytes=max(peaks, default=None),
+        device=folders[0].manifest()["hardware"]["device"],
+        precision=learned_in(folders[0]),
+        replays=_replays(first.settings, [row for folder in folders for row in folder.log("metrics.jsonl")]),
+    )
+
+
+def _label(run: RunMetrics, shared: Mapping[str, Any]) -> str:
+    """The method, and what sets the run apart from others in its table."""
+    own = {name: value for name, value in _departures(run.settings).items() if name not in shared}
+    words = [run.kind.method, *(f"{name} {value}" for name, value in own.items())]
+    words += ["finer tests"] if run.kind.tests == "finer" else []
+    words += [] if run.finished else [f"seed {run.settings.seed} up to epoch {run.epoch}"]
+    return ", ".join(words)
+
+
+def _replays(settings: RunSettings, log: Sequence[Mapping[str, Any]]) -> Replays | None:
+    """From the logs of runs with the same settings; None where the method has no instance replay."""
+    rows = [row for row in log if "replays" in row]
+    if not rows:
+        return None
+    length = settings.stream().epochs
+    improved = []
+    for quarter in range(QUARTERS):
+        inside = [row for row in rows if (row["epoch"] - 1) * QUARTERS // length == quarter and row["replays"]]
+        times = [row["replays"] for row in inside]
+        improved.append(float(np.average([row["improved"] for row in inside], weights=times)) if inside else None)
+    an_epoch = float(np.mean([row["replays"] for row in rows]))
+    return Replays(an_epoch, settings.batches_per_epoch / an_epoch if an_epoch else None, tuple(improved))
+
+
+def _departures(settings: RunSettings) -> dict[str, Any]:
+    return {name: value for name, value in departures(settings).items() if name not in NOT_LEARNED}
+
+
+def _rank(run: RunMetrics) -> tuple[int, str, str, bool, int, str]:
+    """Methods in the order in which they are listed everywhere, then by their options; seeds in order."""
+    known = [*METHODS, run.settings.method].index(run.settings.method)
+    return known, run.kind.method, _without_seed(run), not run.finished, run.settings.seed, run.run.name
+
+
+def _line(run: RunMetrics) -> tuple[str, ...]:
+    """What the runs of one line have in common; a run that is not finished has a line of its own."""
+    folder = RunFolder(run.run)
+    device = folder.manifest()["hardware"]["device"]
+    alone = "" if run.finished else run.run.name
+    return _without_seed(run), run.kind.tests, device, learned_in(folder), alone
+
+
+def _without_seed(run: RunMetrics) -> str:
+    """A name that tells all settings but those that do not matter here."""
+    return run_name(override(run.settings, {"seed": 0, "learner.precision": "auto"}))
+
+
+def _grouped(items: Iterable[T], key: Callable[[T], Hashable]) -> dict[Hashable, list[T]]:
+    """Items by their keys, both in the order in which they come."""
+    groups: dict[Hashable, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups

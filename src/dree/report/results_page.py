@@ -1,0 +1,156 @@
+"""The page of results in Markdown, with figures, from runs that are kept: the same text from the same runs, always."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from dree.errors import DreeError
+from dree.evaluation.metrics import METRICS
+from dree.experiments.naming import run_command, stream_words
+from dree.experiments.results import QUARTERS, Result, ResultTable, result_tables
+from dree.files import write_text
+from dree.report.run_curves import mean_curves
+from dree.report.style import save
+from dree.report.tables import write_value
+
+FIGURES = "figures"  # a folder beside the page
+DPI = 100  # small files: below 200 kB unless a dozen lines are very ragged
+INTRODUCTION = """\
+# Results
+
+Written by `dree results write` from the [runs that are kept]({root}), where `dree results add` has put them. Change
+those, not this page.
+
+Gaps to the reference costs in per cent; smaller is better.
+
+{metrics}
+
+Several seeds: their mean ± standard deviation, of a population. `s/epoch` is the time to learn an epoch, on average and
+without tests; processes that share a device slow each other down. `GPU memory` is the most that was in use at once.
+"Published" are the paper's numbers, given only where every setting is the paper's. Curves are means over the seeds.
+"""
+
+
+def write_results_page(root: Path, page: Path) -> Path:
+    """Write the page about all runs under `root`, and a figure for each of its tables."""
+    tables = result_tables(root)
+    if not tables:
+        raise DreeError(f"There are no runs in {root}. Put some there with: dree results add RUN")
+    for name, table in _figure_names(tables).items():
+        save(mean_curves(_lines(table)), page.parent / FIGURES / name, DPI)
+    return write_text(page, results_text(tables, root, page.parent))
+
+
+def results_text(tables: Sequence[ResultTable], root: Path, place: Path) -> str:
+    """The text of a page in the folder `place`."""
+    metrics = "\n".join(f"- {name}: {words}" for name, words in METRICS.items())
+    parts = [INTRODUCTION.format(root=_link(root, place), metrics=metrics)]
+    before = None
+    for name, table in _figure_names(tables).items():
+        if table.folder != before:
+            parts.append(f"## {table.folder.name}\n")
+            notes = table.folder / "README.md"
+            parts += [f"[Notes]({_link(notes, place)})\n"] if notes.is_file() else []
+        before = table.folder
+        parts.append(_section(table, f"{FIGURES}/{quote(name)}", place))
+    return "\n".join(parts)
+
+
+def _section(table: ResultTable, figure: str, place: Path) -> str:
+    """What was run, the numbers, the curves, and how to repeat it."""
+    title = _stream_title(table)
+    shared = ", ".join(f"`{name}` {value}" for name, value in table.shared.items())
+    parts = [
+        title + (f" Not as in the paper: {shared}." if shared else ""),
+        _table(
+            ["method", "seeds", *METRICS, "s/epoch", "GPU memory, GiB", "device"],
+            (row for result in table.results for row in _rows(result)),
+        ),
+        *_replays(table),
+        f"![Gap on each principal task over the epochs]({figure})",
+        "To repeat them, with each of the seeds:",
+        "\n".join(f"- {_repeat(result, place)}" for result in table.results if _is_principal(result)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _stream_title(table: ResultTable) -> str:
+    settings = table.results[0].settings
+    stream = settings.stream()
+    number = f"order {settings.order}" if isinstance(settings.order, int) else "order"
+    laws = ", ".join(stream.order)
+    return f"{settings.problem.upper()}, {settings.scenario}, {number} ({laws}), {stream.epochs} epochs."
+
+
+def _rows(result: Result) -> list[list[str]]:
+    """Ours, and the paper's numbers below."""
+    seeds = ", ".join(str(run.settings.seed) for run in result.runs)
+    memory = None if result.peak_bytes is None else result.peak_bytes / 2**30
+    device = f"{result.device}, {result.precision}"
+    values = [write_value(result.values[name]) for name in METRICS]
+    rows = [[result.label, seeds, *values, write_value(result.seconds), write_value(memory), device]]
+    if result.published is not None:
+        published = [write_value(result.published[name]) for name in METRICS]
+        rows.append(["published", "", *published, "", "", ""])
+    return rows
+
+
+def _replays(table: ResultTable) -> list[str]:
+    """How instance replay went, where there was any."""
+    rows = []
+    for result in table.results:
+        if result.replays is not None and _is_principal(result):
+            shares = (None if share is None else 100 * share for share in result.replays.improved)
+            numbers = (result.replays.an_epoch, result.replays.interval, *shares)
+            rows.append([result.label, *map(write_value, numbers)])
+    quarters = [f"quarter {number}" for number in range(1, QUARTERS + 1)]
+    words = (
+        "Instance replay: how often in an epoch, every how many new batches, and what per cent of the instances were "
+        "solved better than before, in each quarter of the stream:"
+    )
+    return [words, _table(["method", "replays/epoch", "N", *quarters], rows)] if rows else []
+
+
+def _repeat(result: Result, place: Path) -> str:
+    """The command of a line of the table, with links to its runs."""
+    runs = ", ".join(f"[seed {run.settings.seed}]({_link(run.run, place)})" for run in result.runs)
+    return f"{result.label} ({runs}):\n  `{shlex.join(run_command(result.settings))}`"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def _figure_names(tables: Sequence[ResultTable]) -> dict[str, ResultTable]:
+    """A file name for each table: its group and, where that does not say it, its stream."""
+    named: dict[str, ResultTable] = {}
+    names: Counter[str] = Counter()
+    for table in tables:
+        stream = "-".join(stream_words(table.results[0].settings))
+        name = stream if stream == table.folder.name else f"{table.folder.name}-{stream}"
+        names[name] += 1
+        named[f"{name}{f'-{names[name]}' if names[name] > 1 else ''}.png"] = table
+    return named
+
+
+def _lines(table: ResultTable) -> dict[str, list[Path]]:
+    """The lines of a figure, called by their methods alone where these tell them apart."""
+    drawn = [result for result in table.results if _is_principal(result)]
+    often = Counter(result.runs[0].kind.method for result in drawn)
+    labels = [each.label if often[each.runs[0].kind.method] > 1 else each.runs[0].kind.method for each in drawn]
+    return {label: [run.run for run in result.runs] for label, result in zip(labels, drawn, strict=True)}
+
+
+def _is_principal(result: Result) -> bool:
+    """Whether a line is about the principal tests; one about the finer ones has the same runs."""
+    return result.runs[0].kind.tests == "principal"
+
+
+def _link(target: Path, start: Path) -> str:
+    return quote(Path(os.path.relpath(target, start)).as_posix())

@@ -1,0 +1,77 @@
+"""`dree results` as a user meets it: two tiny runs, kept, and the page about them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dree.evaluation.metrics import metrics
+from dree.experiments import DEMO, Run, RunFolder
+from dree.settings import override
+
+TINY = {
+    "epochs": 5, "batches": 2, "batch_size": 4, "test_instances": 3, "test_every": 5, "solver.width": 16,
+    "solver.layers": 1,
+}  # fmt: skip
+
+
+def dree(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    command = [sys.executable, "-m", "dree", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("place")
+    for method in ("fine-tuning", "dree"):
+        Run.start(folder / "runs" / method, override(DEMO, {**TINY, "method": method})).finish()
+    return folder
+
+
+def test_runs_are_kept_and_the_page_has_their_numbers(place):
+    made = dree("results", "add", "runs/fine-tuning", "runs/dree", cwd=place)
+    assert made.returncode == 0, made.stderr
+    (group,) = (place / "results").iterdir()
+    assert group.name == "cvrp-drift-1-T5"
+    assert made.stdout.count("Kept: ") == len(list(group.iterdir())) == 2
+    assert dree("results", "add", "runs/dree", cwd=place).stdout.startswith("There already: results/cvrp-drift-1-T5/")
+    assert dree("results", "write", cwd=place).stdout == "Page: docs/results.md\n"
+    text = (place / "docs/results.md").read_text(encoding="utf-8")
+    for method in ("fine-tuning", "dree"):
+        values = metrics(RunFolder.open(place / "runs" / method).gaps()[1]).as_dict().values()
+        assert f"| {method} | 0 | {' | '.join(f'{value:.2f}' for value in values)} |" in text
+    assert (place / "docs/figures/cvrp-drift-1-T5.png").is_file()
+
+
+def test_the_command_on_the_page_repeats_the_run(place, tmp_path):
+    dree("results", "add", "runs/dree", "--group", "again", "--folder", str(tmp_path / "kept"), cwd=place)
+    dree("results", "write", "--folder", "kept", "--out", "page.md", cwd=tmp_path)
+    (line,) = (
+        line for line in (tmp_path / "page.md").read_text("utf-8").splitlines() if line.startswith("  `dree run")
+    )
+    _, *words = shlex.split(line.strip().strip("`"))
+    repeated = dree(*words, "--out", "run", cwd=tmp_path)
+    assert repeated.returncode == 0, repeated.stderr
+    for name in ("metrics.jsonl", "gaps.csv"):
+        assert (tmp_path / "run" / name).read_bytes() == (place / "runs/dree" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["add", "runs"], "is not a run: it has no manifest.json. But it holds runs: dree, fine-tuning."),
+        (["add", "runs/dree", "--group", "../elsewhere"], "cannot be the name of a group"),
+        (["write", "--folder", "nothing"], "There are no runs in nothing. Put some there with: dree results add RUN"),
+    ],
+)
+def test_bad_input_ends_in_a_message_without_traceback(place, arguments, message):
+    result = dree("results", *arguments, cwd=place)
+    assert result.returncode == 2
+    assert message in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr
