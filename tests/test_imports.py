@@ -14,7 +14,7 @@ import dree
 SOURCE = Path(__file__).parents[1] / "src" / "dree"
 LAYERS = [
     {"errors"},
-    {"files", "randomness", "settings"},
+    {"bars", "files", "randomness", "settings"},
     {"kernels", "problems"},
     {"tasks", "solvers"},
     {"data"},
@@ -23,7 +23,7 @@ LAYERS = [
     {"experiments"},
     {"report"},
     {"terminal"},
-    {"cli_bench", "cli_data", "cli_evaluate", "cli_lade", "cli_runs"},
+    {"cli_bench", "cli_data", "cli_drift", "cli_evaluate", "cli_lade", "cli_runs"},
     {"cli"},
     {"__main__"},
 ]

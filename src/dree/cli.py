@@ -13,11 +13,12 @@ from rich.text import Text
 
 from dree.cli_bench import bench
 from dree.cli_data import data
+from dree.cli_drift import drift
 from dree.cli_evaluate import evaluate
 from dree.cli_lade import lade
 from dree.cli_runs import curves, metrics, results
 from dree.errors import DreeError
-from dree.terminal import console, say
+from dree.terminal import bar, console, say
 
 if TYPE_CHECKING:
     from dree.experiments import Run
@@ -48,7 +49,7 @@ def demo(
     """Fine-tuning and DREE learn the same small drifting stream on the CPU; a page compares them (3 minutes)."""
     from dree.experiments import Run
     from dree.experiments.demo import COST, PAGE, clear_demo, demo_settings
-    from dree.experiments.run import load_tests
+    from dree.experiments.material import load_tests
     from dree.report.comparison_page import comparison_table, write_comparison_page
     from dree.report.progress import watching_all
     from dree.settings import parse_assignments
@@ -73,9 +74,14 @@ def demo(
 def run(
     preset_name: Annotated[str, typer.Option("--preset", help="Where settings start from: paper or demo.")] = "paper",
     problem: Annotated[str | None, typer.Option(help="tsp or cvrp.")] = None,
-    scenario: Annotated[str | None, typer.Option(help="drift, periodic or sudden.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="drift, periodic, sudden, or lade: real days.")] = None,
     order: Annotated[int | None, typer.Option(help="The paper's task order, 1 to 5.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Length of the stream T.")] = None,
+    data: Annotated[Path | None, typer.Option(help="lade: a CSV file of LaDe-D, or a folder of them.")] = None,
+    region: Annotated[str | None, typer.Option(help="lade: the region, such as sh-2.")] = None,
+    ratio: Annotated[
+        float | None, typer.Option(help="lade: a day's share in an instance (default: the paper's for the city).")
+    ] = None,
     method: Annotated[str | None, typer.Option(help=METHOD_HELP)] = None,
     without: Annotated[str | None, typer.Option(help="An ablation of DREE: leave out pir, br or ee.")] = None,
     seed: Annotated[int | None, typer.Option(help="Fixes everything random.")] = None,
@@ -95,14 +101,18 @@ def run(
 ) -> None:
     """Train a solver through a stream of tasks; killed at any moment, it goes on with --resume."""
     from dree.experiments import Run, preset
+    from dree.experiments.configuration import changed_preset
     from dree.experiments.naming import check_ablation, run_name
-    from dree.settings import override, parse_assignments
+    from dree.settings import parse_assignments
 
     options = {
         "problem": problem,
         "scenario": scenario,
         "order": order,
         "epochs": epochs,
+        "data": None if data is None else str(data),
+        "region": region,
+        "ratio": ratio,
         "method": method,
         "options.without": without,
         "seed": seed,
@@ -113,16 +123,15 @@ def run(
     if resume is not None:
         if given or settings or config or out or preset_name != "paper":
             raise DreeError("A resumed run keeps its settings and its folder: give --resume and nothing else.")
-        resumed = Run.resume(resume, say)
+        resumed = Run.resume(resume, say, bar)
         say(f"{resume} is at epoch {resumed.epoch} of {resumed.stream.epochs}.")
         _finish_run(resumed)
         return
     changes = {**(_read_config(config) if config else {}), **given, **parse_assignments(settings or [])}
-    start = preset(preset_name)
     if "options.without" in changes:
-        check_ablation(changes.get("method", start.method))
-    chosen = override(start, changes)
-    _finish_run(Run.start(out or Path("runs") / run_name(chosen, preset_name), chosen, say))
+        check_ablation(changes.get("method", preset(preset_name).method))
+    chosen = changed_preset(preset_name, changes)
+    _finish_run(Run.start(out or Path("runs") / run_name(chosen, preset_name), chosen, say, bars=bar))
 
 
 @app.command()
@@ -192,6 +201,7 @@ def plot_tasks(
 data.command()(lade)
 app.command()(evaluate)  # here, so that the help lists demo and run first
 app.command()(metrics)
+app.command()(drift)
 app.command()(bench)
 plots.command()(curves)
 

@@ -35,7 +35,10 @@ def evaluate(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this JSON file.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the table to this CSV file.")] = None,
 ) -> None:
-    """Average gap of a learned solver: on the six principal tasks, or on instances of TSPLIB or CVRPLIB."""
+    """Average gap of a learned solver: on the six principal tasks, or on instances of TSPLIB or CVRPLIB.
+
+    A run on real days is tested on its own process tests and held-out days.
+    """
     from dree.experiments.trained import load_trained
     from dree.files import write_csv, write_json
     from dree.problems import SYMMETRIES
@@ -75,7 +78,7 @@ def evaluate(
 
 
 def _on_tests(trained: Trained, copies: int, limit: int | None, precision: str) -> dict[str, Any]:
-    """Evaluate on the principal tasks and show the table."""
+    """Evaluate on the test sets and show the table."""
     from dree.evaluation.evaluate import Evaluation, evaluate
     from dree.report.evaluations import evaluation_rows, evaluation_table, mean_and_std
 
@@ -116,19 +119,23 @@ def _on_library(
 
 
 def _tests(trained: Trained, limit: int | None) -> list[TestSet]:
-    """The sets of the six principal tasks, in the sizes and by the laws' reading of the run."""
+    """The sets of the six principal tasks, in the run's sizes and reading of the laws; or those of its real days."""
     from dree.data import load_test
-    from dree.tasks.streams import ORDERS
+    from dree.experiments import RunFolder
+    from dree.experiments.material import load_material
+    from dree.tasks import ORDERS, SyntheticStream
 
-    settings, stream = trained.settings, trained.settings.stream()
-    tests = []
-    for law in dict.fromkeys((*stream.order, *ORDERS[1])):
-        test = load_test(settings.problem, law, stream.principal(law).size, settings.spec)
-        count = limit or len(test.instances)
-        if count > len(test.instances):
-            raise DreeError(f"--limit is {count}, but the test set {test.name} has {len(test.instances)} instances.")
-        tests.append(replace(test, instances=test.instances[:count], references=test.references[:count], tours=None))
-    return tests
+    settings, stream = trained.settings, RunFolder(trained.run).stream()
+    if isinstance(stream, SyntheticStream):
+        sizes = {law: stream.principal(law).size for law in (*stream.order, *ORDERS[1])}
+        tests = [load_test(settings.problem, law, size, settings.spec) for law, size in sizes.items()]
+    else:
+        material = load_material(settings, say, bar, RunFolder(trained.run).manifest())
+        tests = [*material.tests.values(), *material.held_out.values()]
+    for test in tests:
+        if limit is not None and limit > len(test.instances):
+            raise DreeError(f"--limit is {limit}, but the test set {test.name} has {len(test.instances)} instances.")
+    return [test if limit is None else test.first(limit) for test in tests]
 
 
 def _work(instances: Instances) -> float:

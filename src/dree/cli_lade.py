@@ -36,12 +36,12 @@ def lade(
     What was read is kept in compact form ($DREE_CACHE/lade, by default ~/.cache/dree/lade), so that the next time is
     quick. Rows that cannot be used are counted, and listed with file, line and reason.
     """
-    from dree.data.lade import kept_at
+    from dree.data.lade import kept_at, load_deliveries
     from dree.files import write_json
 
     if ratio is not None and not region:
         raise DreeError("--ratio is for the streams of regions: name them with --region.")
-    deliveries = _read(source)
+    deliveries = load_deliveries(source, say, bar)
     _say_left_out(deliveries)
     chosen = [deliveries.region(name) for name in region] if region else list(deliveries.regions())
     streams = [each.stream(ratio) for each in chosen] if region else []
@@ -59,15 +59,6 @@ def lade(
             "regions": summaries,
         }
         say(f"JSON: {write_json(output, content)}")
-
-
-def _read(source: Path) -> Deliveries:
-    """What the files hold, under a progress bar."""
-    from dree.data.lade import lade_files, read_lade
-
-    paths = lade_files(source, say)
-    with bar(2 * sum(path.stat().st_size for path in paths)) as part:
-        return read_lade(paths, say, part(f"reading {source.name}", 1.0))
 
 
 def _say_left_out(deliveries: Deliveries) -> None:

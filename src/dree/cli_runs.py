@@ -22,7 +22,7 @@ def metrics(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the table to this JSON file.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the table to this CSV file.")] = None,
 ) -> None:
-    """AP, AFB, AMFB and ABPl of runs and their mean, beside the paper's numbers where there are such."""
+    """AP, AFB, AMFB, ABPl and (real days) Gen of runs and their mean, beside the paper's numbers if there are such."""
     from dree.experiments.summary import means, run_metrics
     from dree.files import write_csv, write_json
     from dree.report.run_metrics import metrics_rows, runs_table
@@ -40,7 +40,7 @@ def curves(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs: other methods, other problems.")],
     out: Annotated[Path, typer.Option(help="Where to draw: .png, .pdf or .svg.")] = Path("curves.png"),
 ) -> None:
-    """Draw the gap on every principal task over the epochs, a column for each problem and a line for each run."""
+    """Draw the gap on every test task over the epochs, a column for each problem and a line for each run."""
     from dree.report import save
     from dree.report.run_curves import run_curves
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from dree.bars import Advance, Part
+
 console = Console()
-Advance = Callable[[float], None]  # hears how many units of work were done since the last call
-Part = Callable[[str, float], Advance]  # begins a part: what it is called, and how much a unit of it weighs
 
 
 def say(message: str) -> None:

@@ -15,7 +15,7 @@ from dree.evaluation.evaluate import average_gap
 from dree.experiments import DEMO, Run, RunFolder, RunSettings, load_solver
 from dree.experiments import run as run_module
 from dree.experiments.folder import FORMAT
-from dree.experiments.run import load_tests
+from dree.experiments.material import load_tests
 from dree.settings import override
 
 TINY = override(
@@ -295,7 +295,7 @@ def test_more_test_instances_than_there_are_is_an_error(tmp_path):
 
 def build_finer(settings, count=2):
     """Test sets of the run's finer test, with costs that are no tours' but will do."""
-    for task in settings.test_tasks().values():
+    for task in settings.test_tasks(settings.stream()).values():
         key = SetKey(task.problem, task.name)
         if find_set(key) is None:
             instances = task.sample(count, torch.Generator().manual_seed(1))

@@ -64,7 +64,7 @@ def test_settings_from_before_there_was_a_choice_of_tests_mean_the_principal_one
     values = asdict(DEMO)
     del values["tests"]
     assert build(RunSettings, values) == DEMO
-    assert list(DEMO.test_tasks()) == ["E", "C", "G", "U", "R", "GM"]
+    assert list(DEMO.test_tasks(DEMO.stream())) == ["E", "C", "G", "U", "R", "GM"]
 
 
 def test_overriding_reaches_into_groups_and_leaves_the_rest():

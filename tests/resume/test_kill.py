@@ -14,6 +14,7 @@ import pytest
 
 from dree.experiments import Run
 from dree.lifelong.checkpoint import checkpoints
+from lade_tables import days, write
 
 SETTINGS = [
     "--preset", "demo", "--set", "epochs=20", "--set", "batches=3", "--set", "batch_size=8",
@@ -60,9 +61,9 @@ def newest(path):
     return max([int(file.stem) for file in checkpoints(path / "checkpoint")], default=-1)
 
 
-def test_killed_at_random_moments_it_ends_bit_identical(tmp_path, whole):
-    arguments, uninterrupted = whole
-    path, moments = tmp_path / "run", random.Random(str(arguments))
+def finish_killed(path, *arguments: str) -> None:
+    """Start a run and kill it at random moments, three times if it lives that long, then let it end."""
+    moments = random.Random(str(arguments))
     process = start(*arguments, "--out", str(path))
     kills, reached = 0, -1
     while kills < 3:
@@ -80,8 +81,26 @@ def test_killed_at_random_moments_it_ends_bit_identical(tmp_path, whole):
     assert process.returncode == 0, errors.decode()
     assert kills >= 2, "the run ended before it could be killed: make it longer"
     assert reached > 0, "it was never killed in the middle of learning"
+
+
+def test_killed_at_random_moments_it_ends_bit_identical(tmp_path, whole):
+    arguments, uninterrupted = whole
+    finish_killed(tmp_path / "run", *arguments)
     for name in FILES:
-        assert (path / name).read_bytes() == (uninterrupted / name).read_bytes(), name
+        assert (tmp_path / "run" / name).read_bytes() == (uninterrupted / name).read_bytes(), name
+
+
+def test_on_real_days_too(tmp_path):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("hygese")
+    data = write(tmp_path / "sh.csv", days({601 + day: 20 for day in range(22)}))  # of which 20 are learned
+    real = ["--scenario", "lade", "--data", str(data), "--region", "sh-1", "--set", "epochs=null"]
+    arguments = [*SETTINGS, "--method", "dree", *METHODS["dree"], *real]
+    finish(*arguments, "--out", str(tmp_path / "whole"))
+    finish_killed(tmp_path / "run", *arguments)
+    for name in FILES:
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    assert b'"Gen"' in (tmp_path / "run/metrics.jsonl").read_bytes()
 
 
 def test_stopped_at_every_epoch_it_ends_bit_identical(tmp_path, whole):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dree.errors import DreeError
 from dree.randomness import named_generator
-from dree.tasks.lade import RATIOS, Day, DayTask, LadeStream, learned_days, resampled_size
+from dree.tasks.lade import RATIOS, CountedDay, Day, DayTask, LadeStream, learned_days, resampled_size
 from dree.testing import check_stream
 
 FIRST = date(2022, 5, 1)
@@ -156,3 +156,25 @@ def test_days_that_cannot_be_used_are_refused():
         DayTask("sh-1", Day(FIRST, np.full((10, 2), np.nan)), 0.5)
     with pytest.raises(DreeError, match="sh-1 has a day twice"):
         LadeStream("sh-1", (day(10), day(10), day(10, 1), day(10, 2)), 0.5)
+
+
+def test_days_are_equal_where_their_packages_are():
+    assert (day(20), hash(day(20))) == (day(20), hash(day(20)))
+    assert day(20) != day(20, seed=1)
+    assert day(20) != CountedDay(FIRST, 20)
+    assert stream(10, 20, 30) == stream(10, 20, 30) != stream(10, 20, 31)
+
+
+def test_a_recorded_stream_has_the_same_tasks_but_no_instances():
+    ours = stream(9, *range(20, 80))
+    known = LadeStream.recorded(ours.record())
+    assert known == LadeStream.recorded(ours.record())
+    assert known.epochs == ours.epochs
+    for t in range(ours.epochs + 1):
+        assert (known.task(t).name, known.task(t).size) == (ours.task(t).name, ours.task(t).size)
+    for tests in (LadeStream.tests, LadeStream.held_out):
+        assert {name: task.size for name, task in tests(known).items()} == {
+            name: task.size for name, task in tests(ours).items()
+        }
+    with pytest.raises(DreeError, match="only the number of packages is recorded"):
+        known.task(1).sample(1, named_generator(0))

@@ -13,24 +13,23 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dree.bars import Bars, Say, no_bar
 from dree.data.lade_csv import Progress, check_header
 from dree.data.lade_rows import REASONS, UNITS, LeftOut, RegionId, Rows, date_of, read_rows
 from dree.errors import DreeError, unknown
 from dree.files import cache_folder, write_bytes, write_text
-from dree.tasks.lade import LEAST_DAYS, RATIOS, Day, LadeStream, learned_days
+from dree.tasks.lade import LEAST_DAYS, RATIOS, Day, LadeStream, Source, learned_days
 
 VERSION = 1  # of what is kept; a new one makes all of it again
 EXAMPLES = 3  # lines named for each reason
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +104,10 @@ class Deliveries:
             raise unknown("region", name, known)
         return self._region(known.index(name))
 
+    def stream(self, name: str, ratio: float | None = None) -> LadeStream:
+        """A region as a stream that knows which files it comes from."""
+        return replace(self.region(name).stream(ratio), source=Source(self.files, self.key))
+
     def regions(self) -> Iterator[Region]:
         """All regions, sorted by city and number."""
         return map(self._region, range(len(self.names)))
@@ -137,6 +140,13 @@ class Deliveries:
                 for group in np.flatnonzero(self.groups[0] == index)
             ),
         )
+
+
+def load_deliveries(source: Path, say: Say = lambda _: None, bars: Bars = no_bar) -> Deliveries:
+    """What a file of LaDe-D, or a folder of them, holds."""
+    paths = lade_files(source, say)
+    with bars(2 * sum(path.stat().st_size for path in paths)) as part:
+        return read_lade(paths, say, part(f"reading {source.name}", 1.0))
 
 
 def lade_files(source: Path, say: Say = lambda _: None) -> list[Path]:

@@ -83,6 +83,12 @@ def published_metrics(problem: str, method: str, scenario: str, order: int, fine
     return rows[0] if rows else None
 
 
+def published_region(region: str, method: str) -> Row | None:
+    """The row of one region of LaDe and one method, if the paper has it."""
+    rows = published("lade-regions").where(region=region, method=method)
+    return rows[0] if rows else None
+
+
 @cache
 def _tables() -> dict[str, PublishedTable]:
     content = json.loads(FILE.read_text(encoding="utf-8"))["tables"]

@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -77,6 +77,17 @@ class TestSet:
                 f"Test set {self.name}: its {len(self.instances)} instances need as many float64 references, "
                 f"not {self.references.dtype} of shape {list(self.references.shape)}."
             )
+        if not (self.references > 0).all():
+            row = int((~(self.references > 0)).nonzero()[0])
+            raise DreeError(
+                f"Test set {self.name}: the reference of instance {row} is {float(self.references[row]):g}, so no gap "
+                "to it can be given. A tour has the length 0 where all places are one. Leave such instances out."
+            )
+
+    def first(self, count: int) -> TestSet:
+        """A set of its first instances."""
+        tours = None if self.tours is None else self.tours[:count]
+        return replace(self, instances=self.instances[:count], references=self.references[:count], tours=tours)
 
 
 def user_folder() -> Path:

@@ -1,4 +1,4 @@
-"""The paper's four measures of a lifelong run, from its gap matrix. For all of them smaller is better.
+"""The paper's measures of a lifelong run, four of them from its gap matrix. For all of them smaller is better.
 
 The matrix has a row for each tested epoch, in order, and a column for each test task; an entry is the average gap
 in per cent.
@@ -6,6 +6,7 @@ in per cent.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -19,20 +20,28 @@ METRICS: dict[str, str] = {
     "AMFB": "Average max forgetting after best: how much worse a task ever got after its own best.",
     "ABPl": "Average best plasticity: the best gap a task ever reached, averaged over all test tasks.",
 }
+GEN = {"Gen": "Generalisation: the gap at the end of training on instances of days that were never learned."}
+MEASURES = METRICS | GEN
+
+
+def measures_in(rows: Iterable[Mapping[str, object]]) -> dict[str, str]:
+    """What a table of these rows shows: the four metrics, and Gen where any row has it."""
+    return MEASURES if any(name in row for row in rows for name in GEN) else METRICS
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """AP, AFB, AMFB and ABPl in per cent."""
+    """AP, AFB, AMFB and ABPl in per cent, and Gen where there is such."""
 
     AP: float
     AFB: float
     AMFB: float
     ABPl: float
+    Gen: float | None = None
 
     def as_dict(self) -> dict[str, float]:
-        """The measures by name."""
-        return asdict(self)
+        """The measures by name, those that there are."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def metrics(gaps: ArrayLike) -> Metrics:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from dree.bars import Bars, Say, no_bar
+from dree.data.lade import load_deliveries
 from dree.errors import DreeError, unknown
 from dree.lifelong import LearnerSettings, make_method, method_class
 from dree.problems import rules
+from dree.settings import override
 from dree.solvers import POMOSettings
-from dree.tasks import SyntheticStream, Task, make_stream
+from dree.tasks import SCENARIOS, Stream, Task, make_stream
+from dree.tasks.lade import check_ratio
 
 DEVICES = ("auto", "cpu", "cuda")
 TESTS = ("principal", "finer")
+LADE = "lade"  # the scenario of real days
+OF_LADE = ("data", "region", "ratio")  # settings that it has alone
+# What is otherwise in this scenario: TSPs, an epoch for each day that is learned, and tests every 10 of them.
+LADE_START: dict[str, Any] = {"scenario": LADE, "problem": "tsp", "epochs": None, "sizes": {}, "test_every": 10}
+LISTED = 20  # regions that an error names
 PAPER_EPOCHS = {"drift": 1000, "periodic": 1200, "sudden": 1000}  # periodic: six tasks of 200
 
 
@@ -29,6 +39,9 @@ class RunSettings:
     epochs: int | None = None  # None: the paper's number for the scenario
     spec: str = "text"  # instances as the paper's text has them, or as the official code does
     sizes: Mapping[str, int] = field(default_factory=dict)  # law -> scale, where it is not the paper's
+    data: str | None = None  # scenario lade: a CSV file of LaDe-D, or a folder of them
+    region: str | None = None  # scenario lade: such as sh-2
+    ratio: float | None = None  # scenario lade: a day's share in an instance; None: the paper's for the city
     method: str = "fine-tuning"
     options: Mapping[str, Any] = field(default_factory=dict)  # the method's own, where not its defaults
     batch_size: int = 32
@@ -56,17 +69,60 @@ class RunSettings:
             raise unknown("kind of tests", self.tests, TESTS)
         rules(self.problem)
         make_method(self.method, self.options)
-        self.test_tasks()
+        if self.scenario == LADE:
+            self._check_lade()
+            return
+        if self.scenario not in SCENARIOS:
+            raise unknown("scenario", self.scenario, [*SCENARIOS, LADE])
+        given = [name for name in OF_LADE if getattr(self, name) is not None]
+        if given:
+            raise DreeError(f"Only real days have a setting '{given[0]}'. Add --scenario {LADE}, or leave it out.")
+        self.test_tasks(self.stream())
 
-    def stream(self) -> SyntheticStream:
-        """The stream of tasks."""
-        epochs = self.epochs or PAPER_EPOCHS.get(self.scenario, 1000)
-        return make_stream(self.scenario, self.problem, self.order, epochs, self.spec, self.sizes)
+    def stream(self, say: Say = lambda _: None, bars: Bars = no_bar) -> Stream:
+        """The stream of tasks; that of real days needs their files, and what is wrong with those is said."""
+        if self.scenario != LADE:
+            epochs = self.epochs or PAPER_EPOCHS[self.scenario]
+            return make_stream(self.scenario, self.problem, self.order, epochs, self.spec, self.sizes)
+        assert self.data is not None
+        assert self.region is not None
+        return load_deliveries(Path(self.data), say, bars).stream(self.region, self.ratio)
 
-    def test_tasks(self) -> dict[str, Task]:
-        """The tasks the run is tested on, by the names of the gap matrix's columns."""
-        stream = self.stream()
+    def test_tasks(self, stream: Stream) -> Mapping[str, Task]:
+        """The tasks of the stream that the run is tested on, by the names of the gap matrix's columns."""
         return stream.finer() if self.tests == "finer" else stream.tests()
+
+    def _check_lade(self) -> None:
+        """Refuse what is no stream of real days, as far as that can be said without the data."""
+        if self.data is None:
+            raise DreeError(
+                f"The scenario {LADE} needs --data, a CSV file of LaDe-D or a folder of them"
+                + ("" if self.region else ", and --region, such as sh-2")
+                + "."
+            )
+        if self.region is None:
+            known = [each.name for each in load_deliveries(Path(self.data)).names]
+            names = ", ".join(known[:LISTED]) + (", ..." if len(known) > LISTED else "")
+            raise DreeError(
+                f"The scenario {LADE} needs --region, one of those in {self.data}: {names}. "
+                f"More about them: dree data lade {self.data}"
+            )
+        if self.ratio is not None:
+            check_ratio(self.ratio)
+        own: dict[str, Any] = {
+            "problem": "tsp",
+            "epochs": None,
+            "sizes": {},
+            "order": 1,
+            "spec": "text",
+            "tests": "principal",
+        }
+        for name, value in own.items():
+            if getattr(self, name) != value:
+                raise DreeError(
+                    f"Setting '{name}' cannot be {getattr(self, name)} in the scenario {LADE}, which has TSPs, an "
+                    "epoch for each day that is learned, and tests of its own. Leave it out."
+                )
 
     @property
     def batches_per_epoch(self) -> int:
@@ -100,3 +156,16 @@ def preset(name: str) -> RunSettings:
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return PRESETS[name]
+
+
+def changed_preset(name: str, changes: Mapping[str, Any]) -> RunSettings:
+    """A preset with changes by dotted names; one of them may be the scenario, with what belongs to it."""
+    start = LADE_START if changes.get("scenario") == LADE else {}
+    return override(preset(name), {**start, **changes})
+
+
+def preset_of(settings: RunSettings, name: str) -> RunSettings:
+    """The preset with which settings can be compared: the same, or for real days the same data of the same region."""
+    if settings.scenario != LADE:
+        return preset(name)
+    return changed_preset(name, {"scenario": LADE, "data": settings.data, "region": settings.region})

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -35,6 +35,8 @@ from dree.files import write_text
 from dree.lifelong import make_method
 from dree.settings import build, override
 from dree.solvers.precision import precision_on
+from dree.tasks import Stream
+from dree.tasks.lade import LadeStream
 
 FORMAT = 1
 # With a number: left over by a process that was killed while it wrote the file.
@@ -50,16 +52,20 @@ class RunFolder:
         self.report = path / "report.html"
 
     @staticmethod
-    def create(path: Path, settings: RunSettings, data: dict[str, str], kind: str = "run") -> RunFolder:
-        """A new folder with its manifest; an existing one is never touched. `data` has the test sets' hashes."""
-        if path.exists():
-            raise DreeError(f"{path} exists already. Continue it with --resume, or choose another folder with --out.")
+    def create(path: Path, settings: RunSettings, record: Mapping[str, Any], kind: str = "run") -> RunFolder:
+        """A new folder with its manifest; an existing one is never touched.
+
+        `record` is what the manifest has of the run's data: `data`, the test sets' hashes, and of real days
+        `deliveries`.
+        """
+        check_new(path)
         manifest = {
             "format": FORMAT,
             "kind": kind,
             "settings": asdict(settings),
             "options": _options(settings),
-            "data": data,
+            "data": {},
+            **record,
             **_circumstances(settings),
         }
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,6 +113,11 @@ class RunFolder:
         then = manifest.get("options", now)  # older runs have no list of all options
         changed = {f"options.{name}": value for name, value in then.items() if name not in now or value != now[name]}
         return override(settings, changed) if changed else settings
+
+    def stream(self) -> Stream:
+        """The run's stream, without the data it was made of: the days of a region are as the manifest has them."""
+        recorded = self.manifest().get("deliveries")
+        return LadeStream.recorded(recorded) if recorded else self.settings().stream()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -179,6 +190,12 @@ class RunFolder:
             return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(header) - 1), header[1:]
         except ValueError as error:
             raise DreeError(f"{path} is damaged ({error}). Remove it; a resumed run writes it again.") from None
+
+
+def check_new(path: Path) -> None:
+    """Refuse a place for a new run where there is something already."""
+    if path.exists():
+        raise DreeError(f"{path} exists already. Continue it with --resume, or choose another folder with --out.")
 
 
 def _circumstances(settings: RunSettings) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from dree.errors import DreeError
-from dree.experiments.configuration import PRESETS, RunSettings, preset
+from dree.experiments.configuration import LADE, PRESETS, RunSettings, preset_of
 from dree.lifelong import make_method, method_class
 from dree.settings import differences
+from dree.tasks import Stream, SyntheticStream
 
 IN_NAME = {"problem", "scenario", "order", "epochs", "method", "seed"}  # always part of a folder's name
 NO_MATTER = {"device", "checkpoint_seconds"}  # another run, but not another result
@@ -21,6 +22,9 @@ FLAGS = {  # settings for which `dree run` has an option of their own
     "problem": "--problem",
     "scenario": "--scenario",
     "order": "--order",
+    "data": "--data",
+    "region": "--region",
+    "ratio": "--ratio",
     "epochs": "--epochs",
     "method": "--method",
     "options.without": "--without",
@@ -29,6 +33,7 @@ FLAGS = {  # settings for which `dree run` has an option of their own
     "learner.precision": "--precision",
 }
 ALWAYS = ("problem", "order", "method", "seed")  # part of a command even where they are the preset's
+LADE_ALWAYS = ("scenario", "data", "region", "method", "seed")  # the same for real days
 LONGEST = 160  # characters; file systems take 255
 
 
@@ -54,12 +59,12 @@ def run_name(settings: RunSettings, start: str = "paper") -> str:
 
     It names the method with its options, and every other setting that is not as in the preset `start`.
     """
-    *stream, length = stream_words(settings)
+    problem, scenario, which, *length = stream_words(settings)
     method = method_title(settings).replace(", ", "-")
-    parts = [*stream, method, length, f"seed{settings.seed}"]
+    parts = [problem, scenario, which, method, *length, f"seed{settings.seed}"]
     changed = {
         name: value
-        for name, value in differences(settings, preset(start)).items()
+        for name, value in differences(settings, preset_of(settings, start)).items()
         if name not in IN_NAME | NO_MATTER and not name.startswith("options")
     }
     parts = [*([start] if start != "paper" else []), *parts, *(f"{name}={value}" for name, value in changed.items())]
@@ -70,23 +75,42 @@ def run_name(settings: RunSettings, start: str = "paper") -> str:
 
 
 def stream_words(settings: RunSettings) -> list[str]:
-    """The stream of a run in four words: problem, scenario, order, and length (`T1000`)."""
-    stream = settings.stream()
-    laws = str(settings.order) if isinstance(settings.order, int) else "".join(stream.order)
-    return [settings.problem, settings.scenario, laws, f"T{stream.epochs}"]
+    """The stream of a run in words: problem, scenario, order and length (`T1000`); or, of real days, the region."""
+    first = [settings.problem, settings.scenario]
+    if settings.region is not None:
+        return [*first, re.sub(r"[^\w.=+-]+", "-", settings.region)]
+    return [*first, which_stream(settings).replace(" ", ""), f"T{settings.stream().epochs}"]
+
+
+def which_stream(settings: RunSettings) -> str:
+    """What tells a run's stream from others of its scenario: the region, the order's number, or its laws."""
+    if settings.region is not None:
+        return settings.region
+    return str(settings.order) if isinstance(settings.order, int) else " ".join(settings.order)
+
+
+def stream_title(settings: RunSettings, stream: Stream) -> str:
+    """A run's stream for people: `drift, order 1 (E, C, G, U, R, GM), 1000 epochs`."""
+    if isinstance(stream, SyntheticStream):
+        number = f" {settings.order}" if isinstance(settings.order, int) else ""
+        return f"{settings.scenario}, order{number} ({', '.join(stream.order)}), {stream.epochs} epochs"
+    return f"{settings.scenario}, region {settings.region}, {stream.epochs} days"
 
 
 def nearest_preset(settings: RunSettings) -> str:
     """The preset from which the fewest changes lead to these settings."""
-    return min(PRESETS, key=lambda name: len(_changes(settings, preset(name))))
+    return min(PRESETS, key=lambda name: len(_changes(settings, preset_of(settings, name))))
 
 
 def run_command(settings: RunSettings) -> list[str]:
-    """The words of the command that starts a run with these settings."""
+    """The words of the command that starts a run with these settings; data are named without their folder."""
     start = nearest_preset(settings)
-    changes = {name: getattr(settings, name) for name in ALWAYS} | _changes(settings, preset(start))
+    always = LADE_ALWAYS if settings.scenario == LADE else ALWAYS
+    changes = {name: getattr(settings, name) for name in always} | _changes(settings, preset_of(settings, start))
+    if settings.data is not None:
+        changes["data"] = Path(settings.data).name
     words = ["dree", "run", *([] if start == "paper" else ["--preset", start])]
-    as_flags = {name: changes[name] for name in FLAGS if isinstance(changes.get(name), int | str)}
+    as_flags = {name: changes[name] for name in FLAGS if isinstance(changes.get(name), int | float | str)}
     for name, value in as_flags.items():
         words += [FLAGS[name], str(value)]
     for name, value in changes.items():

@@ -66,7 +66,7 @@ def result_tables(root: Path) -> list[ResultTable]:
     tables = []
     for group, paths in collected(root).items():
         runs = [run for path in paths for run in run_metrics(path)]
-        tables += [_table(root / group, same) for same in _grouped(runs, lambda run: run.settings.stream()).values()]
+        tables += [_table(root / group, same) for same in _grouped(runs, lambda run: run.stream).values()]
     return tables
 
 
@@ -112,7 +112,7 @@ def _result(runs: Sequence[RunMetrics], shared: Mapping[str, Any]) -> Result:
         peak_bytes=max(peaks, default=None),
         device=folders[0].manifest()["hardware"]["device"],
         precision=learned_in(folders[0]),
-        replays=_replays(first.settings, [row for folder in folders for row in folder.log("metrics.jsonl")]),
+        replays=_replays(first, [row for folder in folders for row in folder.log("metrics.jsonl")]),
     )
 
 
@@ -125,19 +125,19 @@ def _label(run: RunMetrics, shared: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _replays(settings: RunSettings, log: Sequence[Mapping[str, Any]]) -> Replays | None:
-    """From the logs of runs with the same settings; None where the method has no instance replay."""
+def _replays(run: RunMetrics, log: Sequence[Mapping[str, Any]]) -> Replays | None:
+    """From the logs of runs with the same settings as one; None where the method has no instance replay."""
     rows = [row for row in log if "replays" in row]
     if not rows:
         return None
-    length = settings.stream().epochs
+    length = run.stream.epochs
     improved = []
     for quarter in range(QUARTERS):
         inside = [row for row in rows if (row["epoch"] - 1) * QUARTERS // length == quarter and row["replays"]]
         times = [row["replays"] for row in inside]
         improved.append(float(np.average([row["improved"] for row in inside], weights=times)) if inside else None)
     an_epoch = float(np.mean([row["replays"] for row in rows]))
-    return Replays(an_epoch, settings.batches_per_epoch / an_epoch if an_epoch else None, tuple(improved))
+    return Replays(an_epoch, run.settings.batches_per_epoch / an_epoch if an_epoch else None, tuple(improved))
 
 
 def _departures(settings: RunSettings) -> dict[str, Any]:

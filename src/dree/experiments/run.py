@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from dree.data import FILES, SetKey, TestSet, find_set, load_set
-from dree.data.testsets import build_command, known_entry
+from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
 from dree.experiments.configuration import RunSettings
-from dree.experiments.folder import RunFolder
+from dree.experiments.folder import RunFolder, check_new
+from dree.experiments.material import Material, load_material
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.randomness import named_generator
@@ -41,12 +41,11 @@ Watcher = Callable[[Tested], object]
 class Run:
     """A learner on its way through a stream."""
 
-    def __init__(self, folder: RunFolder, say: Callable[[str], object] = print) -> None:
+    def __init__(self, folder: RunFolder, material: Material, say: Say = print) -> None:
         self.folder = folder
         self.settings = settings = folder.settings()
-        self.stream = settings.stream()
+        self.stream, self.tests, self.held_out = material.stream, material.tests, material.held_out
         self.device = settings.torch_device()
-        self.tests = load_tests(settings)
         method = make_method(settings.method, settings.options)
         self.batches = settings.batches_per_epoch
         solver = make_solver(settings.problem, settings.solver, settings.seed).to(self.device)
@@ -58,20 +57,24 @@ class Run:
         self._next_checkpoint = time.perf_counter() + settings.checkpoint_seconds
 
     @staticmethod
-    def start(path: Path, settings: RunSettings, say: Callable[[str], object] = print, kind: str = "run") -> Run:
+    def start(path: Path, settings: RunSettings, say: Say = print, kind: str = "run", bars: Bars = no_bar) -> Run:
         """A new run in a new folder."""
-        return Run(RunFolder.create(path, settings, hashes_of_tests(settings), kind), say)
+        check_new(path)
+        material = load_material(settings, say, bars)
+        return Run(RunFolder.create(path, settings, material.record(), kind), material, say)
 
     @staticmethod
-    def resume(path: Path, say: Callable[[str], object] = print) -> Run:
+    def resume(path: Path, say: Say = print, bars: Bars = no_bar) -> Run:
         """A run as its newest good checkpoint has it."""
         folder = RunFolder.open(path)
-        if folder.manifest()["data"] != hashes_of_tests(folder.settings()):
+        manifest = folder.manifest()
+        material = load_material(folder.settings(), say, bars, manifest)
+        if manifest["data"] != material.record()["data"]:
             raise DreeError(
                 f"The test sets have changed since {path} was started, so its gaps could not be compared any more. "
                 "Restore them (reinstall dree), or start a new run."
             )
-        run = Run(folder, say)
+        run = Run(folder, material, say)
         run.catch_up()
         if not run.tested and folder.log("metrics.jsonl"):
             raise DreeError(
@@ -127,12 +130,14 @@ class Run:
                 f"stopped. The newest checkpoint in {self.folder.checkpoints} is from before that epoch. Try a smaller "
                 "learner.learning_rate, or precision fp32."
             )
-        report = learner.method.report()
+        report: dict[str, Any] = learner.method.report()
         self.epoch = epoch
         name = self.stream.task(epoch).name
         seconds = time.perf_counter() - began
         due = epoch % settings.test_every == 0 or epoch == self.stream.epochs
         gaps = self.test() if due else None
+        if self.held_out and epoch == self.stream.epochs:
+            report = report | self.generalise()
         self.folder.append("metrics.jsonl", {"epoch": epoch, "task": name, "loss": loss, "cost": cost} | report)
         self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds, "peak_bytes": self.peak_bytes()})
         if epoch == self.stream.epochs or time.perf_counter() >= self._next_checkpoint:
@@ -153,6 +158,12 @@ class Run:
         self.matrix.append(list(gaps.values()))
         self.folder.write_gaps(self.tested, np.array(self.matrix), list(self.tests))
         return gaps
+
+    def generalise(self) -> dict[str, Any]:
+        """Gen, the mean gap on all instances of days that are never learned, and the mean of each of these days."""
+        gaps = {name: average_gap(self.learner.solver, test) for name, test in self.held_out.items()}
+        weights = [len(test.instances) for test in self.held_out.values()]
+        return {"Gen": float(np.average(list(gaps.values()), weights=weights)), "held_out": gaps}
 
     def checkpoint(self) -> None:
         """Write what is needed to go on from here; the next one waits, so that writing takes little of the time."""
@@ -177,48 +188,7 @@ class Run:
         self.learner.load_state_dict(state["learner"])
 
 
-def load_tests(settings: RunSettings) -> dict[str, TestSet]:
-    """The test set of each of the run's test tasks."""
-    keys = {name: SetKey(task.problem, task.name, settings.spec) for name, task in settings.test_tasks().items()}
-    _check_there(settings, list(keys.values()))
-    tests = {}
-    for name, key in keys.items():
-        test = load_set(key)
-        count = settings.test_instances or len(test.instances)
-        if count > len(test.instances):
-            stored = find_set(key)
-            own = stored is not None and stored.folder != FILES
-            more = f", or build a larger set with: {build_command([key])} --count {count} --force" if own else "."
-            raise DreeError(
-                f"test_instances is {count}, but {test.name} has {len(test.instances)}. Ask for fewer{more}"
-            )
-        tests[name] = replace(test, instances=test.instances[:count], references=test.references[:count], tours=None)
-    return tests
-
-
-def hashes_of_tests(settings: RunSettings) -> dict[str, str]:
-    """The digest of every test set that a run is tested on."""
-    tests = load_tests(settings).values()
-    stored = {test.name: find_set(SetKey(settings.problem, test.task, settings.spec)) for test in tests}
-    return {name: found.entry["sha256"] for name, found in stored.items() if found is not None}
-
-
-def _check_there(settings: RunSettings, keys: list[SetKey]) -> None:
-    """Say how to build the test sets that are missing, all of them at once."""
-    missing = [key for key in keys if not known_entry(key)]
-    if not missing:
-        return
-    command = build_command(missing)
-    if settings.tests == "finer" and not settings.sizes and isinstance(settings.order, int):
-        spec = "" if settings.spec == "text" else f" --spec {settings.spec}"
-        command = f"dree data build --finer --order {settings.order} --problem {settings.problem}{spec}"
-    raise DreeError(
-        f"{len(missing)} of the {len(keys)} test sets of this run are missing, first {missing[0].name}. "
-        f"Build them with: {command}"
-    )
-
-
-def load_solver(path: Path, say: Callable[[str], object] = print) -> Solver:
+def load_solver(path: Path, say: Say = print) -> Solver:
     """The solver that a run has learned so far, on the CPU."""
     folder = RunFolder.open(path)
     settings = folder.settings()

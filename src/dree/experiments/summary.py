@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dree.data.published import Row, published, published_metrics
+from dree.data.published import Row, published, published_metrics, published_region
 from dree.errors import DreeError
-from dree.evaluation.metrics import METRICS, Metrics, metrics
-from dree.experiments.configuration import PAPER_EPOCHS, RunSettings
+from dree.evaluation.metrics import Metrics, measures_in, metrics
+from dree.experiments.configuration import LADE, PAPER_EPOCHS, RunSettings, preset_of
 from dree.experiments.folder import RunFolder
 from dree.experiments.naming import method_title
 from dree.settings import differences
-from dree.tasks.streams import ORDERS
+from dree.tasks import ORDERS, Stream
 
 # What may differ between runs of the paper, or has no part in what is learned and measured.
 FREE = {"problem", "scenario", "order", "epochs", "method", "seed", "device", "checkpoint_seconds", "tests"}
+PAPER_REGIONS = ["cq-144", "hz-120", "jl-31", "sh-2", "yt-167"]
 
 
 class Kind(NamedTuple):
@@ -27,9 +28,9 @@ class Kind(NamedTuple):
 
     problem: str
     scenario: str
-    epochs: int
+    epochs: int | None  # None: as many as a region has days to learn
     method: str  # with its ablation and its changed options: `dree without pir`
-    tests: str  # principal or finer
+    tests: str  # principal or finer, or process, those of real days
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class RunMetrics:
 
     run: Path
     settings: RunSettings
+    stream: Stream  # without its data, where these are real days
     kind: Kind
     epoch: int
     values: Metrics
@@ -46,7 +48,7 @@ class RunMetrics:
     @property
     def finished(self) -> bool:
         """Whether the run was tested at its end."""
-        return self.epoch == self.kind.epochs
+        return self.epoch == self.stream.epochs
 
 
 @dataclass(frozen=True)
@@ -60,30 +62,39 @@ class MeanMetrics:
 
 
 def run_metrics(path: Path) -> list[RunMetrics]:
-    """The metrics of a run: on the principal tasks, and on the finer ones where it was tested on them."""
+    """The metrics of a run: on its stream's own tests, and on the finer ones where it was tested on them."""
     folder = RunFolder.open(path)
-    epochs, matrix, tasks = folder.gaps()
-    if not tasks:
-        raise DreeError(f"{path} has not been tested yet. Continue it with: dree run --resume {path}")
-    settings = folder.settings()
-    names = principal_columns(settings, tasks)
-    kinds = {"principal": [tasks.index(name) for name in names]}
+    epochs, _, tasks = folder.gaps()
+    settings, stream = folder.settings(), folder.stream()
+    names = own_columns(stream, tasks)
+    real = settings.scenario == LADE
+    kinds = {"process" if real else "principal": [tasks.index(name) for name in names]}
     if len(tasks) > len(names):
         kinds["finer"] = list(range(len(tasks)))
-    length = settings.stream().epochs
     found = []
     for tests, columns in kinds.items():
+        length = None if real else stream.epochs
         kind = Kind(settings.problem, settings.scenario, length, method_title(settings), tests)
-        values = metrics(matrix[:, columns])
-        found.append(RunMetrics(path, settings, kind, epochs[-1], values, _published(settings, kind)))
+        values = measured(folder, columns)
+        found.append(RunMetrics(path, settings, stream, kind, epochs[-1], values, _published(settings, kind)))
     return found
 
 
-def principal_columns(settings: RunSettings, tasks: Sequence[str]) -> dict[str, str]:
-    """The columns of a gap matrix that belong to principal tasks, by name, with their laws."""
-    stream = settings.stream()
-    laws = {law: law for law in stream.order} | {stream.principal(law).name: law for law in stream.order}
-    return {task: laws[task] for task in tasks if task in laws}
+def measured(folder: RunFolder, columns: Sequence[int] | None = None) -> Metrics:
+    """The metrics of a run on some columns of its gap matrix, or on all; with Gen, once that is known."""
+    _, matrix, tasks = folder.gaps()
+    if not tasks:
+        raise DreeError(f"{folder.path} has not been tested yet. Continue it with: dree run --resume {folder.path}")
+    known = [row["Gen"] for row in folder.log("metrics.jsonl") if "Gen" in row]
+    values = metrics(matrix if columns is None else matrix[:, columns])
+    return replace(values, Gen=known[-1]) if known else values
+
+
+def own_columns(stream: Stream, tasks: Sequence[str]) -> dict[str, str]:
+    """The columns of a gap matrix that belong to the stream's own tests, by name, with what the stream calls them."""
+    tests = stream.tests()
+    names = {name: name for name in tests} | {task.name: name for name, task in tests.items()}
+    return {task: names[task] for task in tasks if task in names}
 
 
 def means(runs: Sequence[RunMetrics]) -> list[MeanMetrics]:
@@ -92,7 +103,9 @@ def means(runs: Sequence[RunMetrics]) -> list[MeanMetrics]:
     for kind in dict.fromkeys(run.kind for run in runs):
         same = [run for run in runs if run.kind == kind and run.finished]
         if len(same) > 1:
-            columns = {name: [run.values.as_dict()[name] for run in same] for name in METRICS}
+            every = [run.values.as_dict() for run in same]
+            names = [name for name in measures_in(every) if all(name in values for values in every)]
+            columns = {name: [values[name] for values in every] for name in names}
             values = {name: (float(np.mean(each)), float(np.std(each))) for name, each in columns.items()}
             result.append(MeanMetrics(kind, len(same), values, _published_mean(same)))
     return result
@@ -103,12 +116,14 @@ def departures(settings: RunSettings) -> dict[str, Any]:
 
     A method's options are no part of it: they are in the method's title.
     """
-    changed = differences(settings, RunSettings()).items()
+    changed = differences(settings, preset_of(settings, "paper")).items()
     return {name: value for name, value in changed if name not in FREE and not name.startswith("options")}
 
 
 def _published(settings: RunSettings, kind: Kind) -> Row | None:
-    """The paper's row for a run of this problem, method, scenario, order and length."""
+    """The paper's row for a run of this problem, method, scenario, order and length, or of this region."""
+    if settings.region is not None:
+        return published_region(settings.region, kind.method) if settings.ratio is None else None
     paper_length = kind.epochs == PAPER_EPOCHS.get(kind.scenario)
     if not paper_length or settings.sizes or not isinstance(settings.order, int):
         return None
@@ -116,13 +131,16 @@ def _published(settings: RunSettings, kind: Kind) -> Row | None:
 
 
 def _published_mean(runs: Sequence[RunMetrics]) -> Row | None:
-    """The paper's mean, where the runs are its five orders; or its one row, where all runs are of one order."""
+    """The paper's mean, where the runs are its five orders or regions; or its one row, where all are of one."""
     if any(run.published is None for run in runs):
         return None
     kind = runs[0].kind
-    orders = [run.settings.order for run in runs]  # numbers, or there would be no published row
-    if all(order == orders[0] for order in orders):
+    if all(run.published == runs[0].published for run in runs):
         return runs[0].published
+    if kind.scenario == LADE:
+        regions = sorted(str(run.settings.region) for run in runs)
+        return published("lade").where(method=kind.method)[0] if regions == PAPER_REGIONS else None
+    orders = [run.settings.order for run in runs]  # numbers, or there would be no published row
     if (kind.scenario, kind.tests) == ("drift", "principal") and sorted(orders) == sorted(ORDERS):
         return published("main").where(problem=kind.problem, method=kind.method)[0]
     return None

@@ -9,23 +9,24 @@ from pathlib import Path
 from rich.table import Table as RichTable
 
 from dree.errors import DreeError
-from dree.evaluation.metrics import Metrics, metrics
+from dree.evaluation.metrics import Metrics
 from dree.experiments import RunFolder
-from dree.experiments.naming import run_labels
+from dree.experiments.naming import run_labels, stream_title
+from dree.experiments.summary import measured
 from dree.report.curves import learning_curves
-from dree.report.gallery import examples
 from dree.report.numbers import memory_sections
 from dree.report.page import Heading, Picture, Section, Text, gaps_section, metrics_section, write_page
 from dree.report.routes import routes_grid
-from dree.report.run_page import task_titles
+from dree.report.run_page import tasks_sections
 from dree.report.solutions import learned_solutions, reference_solutions
+from dree.report.style import task_title
 from dree.report.tables import metrics_table
 
 
 def comparison_table(paths: Sequence[Path], title: str = "") -> RichTable:
-    """The four metrics of each run, for the terminal."""
+    """The metrics of each run, for the terminal."""
     runs = _runs(paths)
-    return metrics_table({label: dict(_metrics(run).as_dict()) for label, run in runs.items()}, title)
+    return metrics_table({label: dict(measured(run).as_dict()) for label, run in runs.items()}, title)
 
 
 def write_comparison_page(paths: Sequence[Path], target: Path, title: str = "") -> Path:
@@ -34,14 +35,14 @@ def write_comparison_page(paths: Sequence[Path], target: Path, title: str = "") 
     first = next(iter(runs.values()))
     settings, stream = first.settings(), first.settings().stream()
     epochs, _, tasks = first.gaps()
-    titles = task_titles(settings, tasks)
-    measured = {label: _metrics(run) for label, run in runs.items()}
+    titles = {name: task_title(name, task) for name, task in settings.test_tasks(stream).items()}
+    values = {label: measured(run) for label, run in runs.items()}
     curves = {label: dict(zip(tasks, run.gaps()[1].T.tolist(), strict=True)) for label, run in runs.items()}
     final = {label: {task: gaps[-1] for task, gaps in by_task.items()} for label, by_task in curves.items()}
     sections: list[Section] = [
         Heading("Result"),
-        Text(_in_words(measured)),
-        metrics_section({label: dict(values.as_dict()) for label, values in measured.items()}),
+        Text(_in_words(values)),
+        metrics_section({label: dict(each.as_dict()) for label, each in values.items()}),
         Heading("Learning curves"),
         Picture.of(
             learning_curves(epochs, curves, {task: stream.active(task) for task in tasks}, titles, from_best=True),
@@ -52,8 +53,7 @@ def write_comparison_page(paths: Sequence[Path], target: Path, title: str = "") 
         gaps_section(final, titles, f"Gap on each test task at epoch {epochs[-1]}"),
         *memory_sections({label: run.log("metrics.jsonl") for label, run in runs.items()}),
         Heading("Tasks"),
-        Text("One example of each principal task; the stream goes from one to the next in this order."),
-        Picture.of(examples(stream.tests(), settings.seed), "Principal tasks", "One example of each principal task"),
+        *tasks_sections(stream, settings.seed),
         Heading("Routes"),
         _routes(runs),
     ]
@@ -66,26 +66,22 @@ def _runs(paths: Sequence[Path]) -> dict[str, RunFolder]:
     """The runs by what they are called, once they can be compared."""
     folders = [RunFolder.open(path) for path in paths]
     settings = [folder.settings() for folder in folders]
-    measured = [folder.gaps() for folder in folders]
-    for path, own, (epochs, _, tasks) in zip(paths, settings, measured, strict=True):
+    streams, gaps = [folder.stream() for folder in folders], [folder.gaps() for folder in folders]
+    for path, stream, (epochs, _, tasks) in zip(paths, streams, gaps, strict=True):
         if not epochs:
             raise DreeError(f"{path} has not been tested yet. Continue it with: dree run --resume {path}")
-        if own.stream() != settings[0].stream():
+        if stream != streams[0]:
             raise DreeError(f"{paths[0]} and {path} have learned from different streams and cannot be compared.")
-        if (epochs, tasks) != (measured[0][0], measured[0][2]):
+        if (epochs, tasks) != (gaps[0][0], gaps[0][2]):
             raise DreeError(f"{paths[0]} and {path} were tested at different epochs or on different tasks.")
     return dict(zip(run_labels(paths, settings), folders, strict=True))
 
 
-def _metrics(run: RunFolder) -> Metrics:
-    return metrics(run.gaps()[1])
-
-
-def _in_words(measured: Mapping[str, Metrics]) -> str:
+def _in_words(metrics: Mapping[str, Metrics]) -> str:
     """The result for those who do not read tables."""
     each = [
         f"{label} ends with an average gap of {values.AP:.2f} %, {values.AFB:.2f} points above its best on each task."
-        for label, values in measured.items()
+        for label, values in metrics.items()
     ]
     return " ".join([*each, "The points above the best are what a method has forgotten."])
 
@@ -110,7 +106,7 @@ def _facts(runs: Mapping[str, RunFolder]) -> dict[str, str]:
     batches = {label: each.batches_per_epoch for label, each in settings.items()}
     return {
         "problem": first.problem,
-        "scenario": f"{first.scenario}, order {first.order}, {first.stream().epochs} epochs",
+        "scenario": stream_title(first, next(iter(runs.values())).stream()),
         "new batches an epoch": ", ".join(f"{label} {number}" for label, number in batches.items()),
         "seed": ", ".join(dict.fromkeys(str(each.seed) for each in settings.values())),
         "learning time": ", ".join(f"{label} {time:.0f} s" for label, time in seconds.items()),

@@ -26,6 +26,7 @@ from dree.report.style import (
     columns_for,
     law_title,
     legend_rows,
+    task_title,
 )
 from dree.tasks import SyntheticTask, Task, make_stream
 
@@ -46,7 +47,7 @@ def gallery(problem: str, spec: str = "text", sizes: Mapping[str, int] | None = 
     figure = sheet.figure()
     for column, law in enumerate(stream.order):
         task = stream.principal(law)
-        _draw_task(figure, sheet, (0, column), task, generator, f"{law_title(law)}, n = {task.size}")
+        _draw_task(figure, sheet, (0, column), task, generator, task_title(law, task))
     for step in range(1, STEPS):
         for pair in range(laws - 1):
             mixed = stream.task(pair * STEPS + step)
@@ -71,8 +72,7 @@ def examples(tasks: Mapping[str, Task], seed: int = 0) -> Figure:
     figure = sheet.figure()
     generator = named_generator(seed, "examples")
     for index, (name, task) in enumerate(tasks.items()):
-        title = f"{law_title(name)}, n = {task.size}"
-        _draw_task(figure, sheet, divmod(index, columns), task, generator, title)
+        _draw_task(figure, sheet, divmod(index, columns), task, generator, task_title(name, task))
     add_legend_below(figure, rows)
     return figure
 

@@ -25,7 +25,7 @@ from dree.report.style import (
 )
 
 Log = Sequence[Mapping[str, Any]]  # the lines of a run's metrics.jsonl
-EVERY_METHOD = {"epoch", "task", "loss", "cost"}  # columns of the log that are not a method's own
+EVERY_METHOD = {"epoch", "task", "loss", "cost", "Gen", "held_out"}  # columns of the log that are not a method's own
 # Titles of the numbers of our methods, and what one unit of theirs is in the title's.
 TITLES: dict[str, tuple[str, float]] = {
     "buffered": ("remembered experiences", 1),

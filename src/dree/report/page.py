@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from dree.errors import DreeError
-from dree.evaluation.metrics import METRICS
+from dree.evaluation.metrics import measures_in
 from dree.files import write_bytes
 from dree.report.style import as_svg_or_png_data_uri, law_title
 from dree.report.tables import SMALLER, Value, check_metrics, smallest, write_value
@@ -92,13 +92,14 @@ Section = Heading | Text | Table | Picture
 
 
 def metrics_section(rows: Mapping[str, Mapping[str, Value]], caption: str = "Metrics") -> Table:
-    """The four metrics with a plain explanation each, one column per method (method -> metric -> value)."""
+    """The metrics with a plain explanation each, one column per method (method -> metric -> value)."""
     check_metrics(rows)
+    shown = measures_in(rows.values())
     return Table(
         caption,
         "metric",
         tuple(rows),
-        tuple(_row(name, [metrics.get(name) for metrics in rows.values()], note) for name, note in METRICS.items()),
+        tuple(_row(name, [metrics.get(name) for metrics in rows.values()], note) for name, note in shown.items()),
         SMALLER,
     )
 

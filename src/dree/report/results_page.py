@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dree.errors import DreeError
-from dree.evaluation.metrics import METRICS
-from dree.experiments.naming import run_command, stream_words
+from dree.evaluation.metrics import measures_in
+from dree.experiments.naming import run_command, stream_title, stream_words
 from dree.experiments.results import QUARTERS, Result, ResultTable, result_tables
 from dree.files import write_text
 from dree.report.run_curves import mean_curves
@@ -48,7 +48,8 @@ def write_results_page(root: Path, page: Path) -> Path:
 
 def results_text(tables: Sequence[ResultTable], root: Path, place: Path) -> str:
     """The text of a page in the folder `place`."""
-    metrics = "\n".join(f"- {name}: {words}" for name, words in METRICS.items())
+    shown = measures_in(result.values for table in tables for result in table.results)
+    metrics = "\n".join(f"- {name}: {words}" for name, words in shown.items())
     parts = [INTRODUCTION.format(root=_link(root, place), metrics=metrics)]
     before = None
     for name, table in _figure_names(tables).items():
@@ -63,39 +64,34 @@ def results_text(tables: Sequence[ResultTable], root: Path, place: Path) -> str:
 
 def _section(table: ResultTable, figure: str, place: Path) -> str:
     """What was run, the numbers, the curves, and how to repeat it."""
-    title = _stream_title(table)
+    first = table.results[0].runs[0]
+    title = f"{first.settings.problem.upper()}, {stream_title(first.settings, first.stream)}."
+    own = "process" if first.settings.region else "principal"
+    shown = list(measures_in(result.values for result in table.results))
     shared = ", ".join(f"`{name}` {value}" for name, value in table.shared.items())
     parts = [
         title + (f" Not as in the paper: {shared}." if shared else ""),
         _table(
-            ["method", "seeds", *METRICS, "s/epoch", "GPU memory, GiB", "device"],
-            (row for result in table.results for row in _rows(result)),
+            ["method", "seeds", *shown, "s/epoch", "GPU memory, GiB", "device"],
+            (row for result in table.results for row in _rows(result, shown)),
         ),
         *_replays(table),
-        f"![Gap on each principal task over the epochs]({figure})",
+        f"![Gap on each {own} task over the epochs]({figure})",
         "To repeat them, with each of the seeds:",
-        "\n".join(f"- {_repeat(result, place)}" for result in table.results if _is_principal(result)),
+        "\n".join(f"- {_repeat(result, place)}" for result in table.results if not _is_finer(result)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _stream_title(table: ResultTable) -> str:
-    settings = table.results[0].settings
-    stream = settings.stream()
-    number = f"order {settings.order}" if isinstance(settings.order, int) else "order"
-    laws = ", ".join(stream.order)
-    return f"{settings.problem.upper()}, {settings.scenario}, {number} ({laws}), {stream.epochs} epochs."
-
-
-def _rows(result: Result) -> list[list[str]]:
+def _rows(result: Result, shown: Sequence[str]) -> list[list[str]]:
     """Ours, and the paper's numbers below."""
     seeds = ", ".join(str(run.settings.seed) for run in result.runs)
     memory = None if result.peak_bytes is None else result.peak_bytes / 2**30
     device = f"{result.device}, {result.precision}"
-    values = [write_value(result.values[name]) for name in METRICS]
+    values = [write_value(result.values.get(name)) for name in shown]
     rows = [[result.label, seeds, *values, write_value(result.seconds), write_value(memory), device]]
     if result.published is not None:
-        published = [write_value(result.published[name]) for name in METRICS]
+        published = [write_value(result.published.get(name)) for name in shown]
         rows.append(["published", "", *published, "", "", ""])
     return rows
 
@@ -104,7 +100,7 @@ def _replays(table: ResultTable) -> list[str]:
     """How instance replay went, where there was any."""
     rows = []
     for result in table.results:
-        if result.replays is not None and _is_principal(result):
+        if result.replays is not None and not _is_finer(result):
             shares = (None if share is None else 100 * share for share in result.replays.improved)
             numbers = (result.replays.an_epoch, result.replays.interval, *shares)
             rows.append([result.label, *map(write_value, numbers)])
@@ -141,15 +137,15 @@ def _figure_names(tables: Sequence[ResultTable]) -> dict[str, ResultTable]:
 
 def _lines(table: ResultTable) -> dict[str, list[Path]]:
     """The lines of a figure, called by their methods alone where these tell them apart."""
-    drawn = [result for result in table.results if _is_principal(result)]
+    drawn = [result for result in table.results if not _is_finer(result)]
     often = Counter(result.runs[0].kind.method for result in drawn)
     labels = [each.label if often[each.runs[0].kind.method] > 1 else each.runs[0].kind.method for each in drawn]
     return {label: [run.run for run in result.runs] for label, result in zip(labels, drawn, strict=True)}
 
 
-def _is_principal(result: Result) -> bool:
-    """Whether a line is about the principal tests; one about the finer ones has the same runs."""
-    return result.runs[0].kind.tests == "principal"
+def _is_finer(result: Result) -> bool:
+    """Whether a line is about the finer tests; there is one about the stream's own tests of the same runs."""
+    return result.runs[0].kind.tests == "finer"
 
 
 def _link(target: Path, start: Path) -> str:

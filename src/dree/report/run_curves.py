@@ -12,7 +12,7 @@ from matplotlib.figure import Figure, SubFigure
 from dree.errors import DreeError
 from dree.experiments import RunFolder, RunSettings
 from dree.experiments.naming import run_labels
-from dree.experiments.summary import principal_columns
+from dree.experiments.summary import own_columns
 from dree.report.curves import (
     add_legend,
     draw_curve,
@@ -22,19 +22,19 @@ from dree.report.curves import (
     mark_active,
     scale_for,
 )
-from dree.report.style import INK, LABEL, MUTED, TITLE, figure_with_layout, law_title
-from dree.tasks import SyntheticStream
+from dree.report.style import INK, LABEL, MUTED, TITLE, figure_with_layout, task_title
+from dree.tasks import Stream
 
 STRIP, COLUMN = 1.12, 4.7  # inches: height of a strip, width of a column
 
 
 @dataclass(frozen=True)
 class _Run:
-    """What is drawn of a run: its gaps by law."""
+    """What is drawn of a run: its gaps by test task."""
 
     path: Path
     settings: RunSettings
-    stream: SyntheticStream
+    stream: Stream
     epochs: list[int]
     gaps: dict[str, list[float]]
 
@@ -73,7 +73,7 @@ def mean_curves(lines: Mapping[str, Sequence[Path]]) -> Figure:
     epochs = [epoch for epoch in asked if all(epoch in run.epochs or epoch > run.epochs[-1] for run in every)]
     gaps = {label: {law: _mean(same, law, epochs) for law in same[0].gaps} for label, same in runs.items()}
     stream = every[0].stream
-    titles = {law: f"{law_title(law)}, n = {stream.principal(law).size}" for law in every[0].gaps}
+    titles = _titles(every[0])
     return learning_curves(epochs, gaps, {law: stream.active(law) for law in titles}, titles, from_best=True)
 
 
@@ -89,10 +89,10 @@ def _draw_column(figure: SubFigure, runs: dict[str, _Run], labels: list[str]) ->
     _check_stream(list(runs.values()))
     scale = scale_for([gaps for run in runs.values() for gaps in run.gaps.values()])
     epochs = [min(run.epochs[0] for run in runs.values()), max(run.epochs[-1] for run in runs.values())]
+    titles = _titles(first)
     strips = figure.subplots(len(first.gaps), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, law in zip(strips, first.gaps, strict=True):
-        title = f"{law_title(law)}, n = {first.stream.principal(law).size}"
-        frame_panel(axes, title, epochs, scale)
+        frame_panel(axes, titles[law], epochs, scale)
         mark_active(axes, first.stream.active(law))
         for label, run in runs.items():
             draw_curve(axes, run.epochs, run.gaps[law], labels.index(label), label, label_best=len(runs) == 1)
@@ -101,13 +101,19 @@ def _draw_column(figure: SubFigure, runs: dict[str, _Run], labels: list[str]) ->
     figure.supylabel(scale.label, fontsize=LABEL, color=MUTED)
 
 
+def _titles(run: _Run) -> dict[str, str]:
+    """What the test tasks of a run are called over their panels."""
+    tests = run.stream.tests()
+    return {name: task_title(name, tests[name]) for name in run.gaps}
+
+
 def _check_stream(runs: Sequence[_Run]) -> None:
     """Refuse runs that cannot share a panel."""
     for run in runs:
         if run.stream != runs[0].stream:
             raise DreeError(
-                f"{runs[0].path} and {run.path} have learned from different streams (scenario, order, epochs, sizes or "
-                "spec), so their tasks are active at different times. Draw them in figures of their own."
+                f"{runs[0].path} and {run.path} have learned from different streams (scenario, order, epochs, sizes, "
+                "spec or days), so their tasks are active at different times. Draw them in figures of their own."
             )
 
 
@@ -116,6 +122,6 @@ def _read(path: Path) -> _Run:
     epochs, matrix, tasks = folder.gaps()
     if not epochs:
         raise DreeError(f"{path} has not been tested yet. Continue it with: dree run --resume {path}")
-    settings = folder.settings()
-    gaps = {law: matrix[:, tasks.index(task)].tolist() for task, law in principal_columns(settings, tasks).items()}
-    return _Run(path, settings, settings.stream(), epochs, gaps)
+    settings, stream = folder.settings(), folder.stream()
+    gaps = {law: matrix[:, tasks.index(task)].tolist() for task, law in own_columns(stream, tasks).items()}
+    return _Run(path, settings, stream, epochs, gaps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group
@@ -10,16 +10,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from dree.data.published import Row
-from dree.evaluation.metrics import METRICS
-from dree.experiments.summary import MeanMetrics, RunMetrics, departures
-from dree.report.tables import SMALLER, write_value
+from dree.evaluation.metrics import MEASURES, measures_in
+from dree.experiments.configuration import LADE
+from dree.experiments.naming import which_stream
+from dree.experiments.summary import Kind, MeanMetrics, RunMetrics, departures
+from dree.report.tables import SMALLER, Value, write_value
 
 
 def metrics_rows(runs: Sequence[RunMetrics], means: Sequence[MeanMetrics]) -> list[dict[str, Any]]:
     """A row for each run and each mean, as plain values."""
     rows: list[dict[str, Any]] = []
     for run in runs:
-        row = {"run": str(run.run), **run.kind._asdict(), "order": _order(run), "seed": run.settings.seed}
+        row = {"run": str(run.run), **run.kind._asdict(), "epochs": run.stream.epochs}
+        row |= {_which(run.kind): which_stream(run.settings), "seed": run.settings.seed}
         row |= {"epoch": run.epoch, "runs": 1}
         rows.append(row | run.values.as_dict() | _printed(run.published))
     for mean in means:
@@ -35,28 +38,37 @@ def runs_table(runs: Sequence[RunMetrics], means: Sequence[MeanMetrics]) -> Grou
     of_kind = {mean.kind: mean for mean in means}
     tables = []
     for kind in dict.fromkeys(run.kind for run in runs):
-        title = f"{kind.method}, {kind.problem.upper()}, {kind.scenario}, {kind.epochs} epochs, {kind.tests} tests"
+        of_this = [run for run in runs if run.kind == kind]
+        length = "" if kind.epochs is None else f"{kind.epochs} epochs, "
+        title = f"{kind.method}, {kind.problem.upper()}, {kind.scenario}, {length}{kind.tests} tests"
+        shown = measures_in(run.values.as_dict() for run in of_this)
         table = Table(title=escape(title), title_justify="left")
         table.add_column("run", min_width=14)
-        table.add_column("order")
-        for name in METRICS:
+        table.add_column(_which(kind))
+        for name in shown:
             table.add_column(name, justify="right", no_wrap=True)
-        for run in (run for run in runs if run.kind == kind):
-            name = escape(run.run.name) + ("" if run.finished else f" (epoch {run.epoch} of {kind.epochs})")
-            table.add_row(name, _order(run), *map(write_value, run.values.as_dict().values()))
-            _add_published(table, run.published)
+        for run in of_this:
+            name = escape(run.run.name) + ("" if run.finished else f" (epoch {run.epoch} of {run.stream.epochs})")
+            _add_values(table, name, which_stream(run.settings), run.values.as_dict(), shown)
+            _add_published(table, run.published, shown)
         if kind in of_kind:
             table.add_section()
             mean = of_kind[kind]
-            table.add_row(f"mean of {mean.runs} runs", "", *map(write_value, mean.values.values()), style="bold")
-            _add_published(table, mean.published)
+            _add_values(table, f"mean of {mean.runs} runs", "", mean.values, shown, "bold")
+            _add_published(table, mean.published, shown)
         tables.append(table)
     return Group(*tables, _caption(runs))
 
 
-def _add_published(table: Table, row: Row | None) -> None:
+def _add_values(
+    table: Table, name: str, which: str, values: Mapping[str, Value], shown: Iterable[str], style: str = ""
+) -> None:
+    table.add_row(name, which, *(write_value(values.get(each)) for each in shown), style=style or None)
+
+
+def _add_published(table: Table, row: Row | None, shown: Iterable[str]) -> None:
     if row is not None:
-        table.add_row("  published", "", *(write_value(row[name]) for name in METRICS), style="dim")
+        _add_values(table, "  published", "", row, shown, "dim")
 
 
 def _caption(runs: Sequence[RunMetrics]) -> str:
@@ -64,15 +76,15 @@ def _caption(runs: Sequence[RunMetrics]) -> str:
     words = f"{SMALLER} A mean has its standard deviation, of a population, behind it."
     for run in runs:
         changed = departures(run.settings) if run.published is not None else {}
-        if changed and run.kind.tests == "principal":
+        if changed and run.kind.tests != "finer":
             each = ", ".join(f"{name} = {value}" for name, value in changed.items())
             words += f"\n{escape(run.run.name)} differs from the paper's run in: {escape(each)}."
     return words
 
 
-def _order(run: RunMetrics) -> str:
-    order = run.settings.order
-    return str(order) if isinstance(order, int) else " ".join(order)
+def _which(kind: Kind) -> str:
+    """The column that tells runs of a kind apart."""
+    return "region" if kind.scenario == LADE else "order"
 
 
 def _printed(row: Row | None) -> dict[str, Any]:
@@ -80,7 +92,7 @@ def _printed(row: Row | None) -> dict[str, Any]:
     if row is None:
         return {}
     printed: dict[str, Any] = {}
-    for name in METRICS:
+    for name in (name for name in MEASURES if name in row):
         mean, std = row[name] if isinstance(row[name], tuple) else (row[name], None)
         printed |= {f"published_{name}": mean} | ({} if std is None else {f"published_{name}_std": std})
     return printed

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table as RichTable
 
-from dree.errors import DreeError
-from dree.evaluation.metrics import metrics
-from dree.experiments import RunFolder, RunSettings
-from dree.experiments.naming import method_title
+from dree.experiments import RunFolder
+from dree.experiments.naming import method_title, stream_title
+from dree.experiments.summary import measured
 from dree.report.curves import learning_curves
 from dree.report.gallery import examples
 from dree.report.numbers import memory_sections
 from dree.report.page import Heading, Picture, Section, Text, gaps_section, metrics_section, write_page
 from dree.report.routes import routes_grid
 from dree.report.solutions import learned_solutions
-from dree.report.style import law_title
+from dree.report.style import task_title
 from dree.report.tables import Value, metrics_table
+from dree.tasks import Stream, SyntheticStream
 
 
 def metrics_summary(path: Path) -> RichTable:
-    """The four metrics of a run, for the terminal."""
+    """The metrics of a run, for the terminal."""
     folder = RunFolder.open(path)
     return metrics_table(_metrics(folder), title=f"{path.name}: gaps in per cent")
 
@@ -34,7 +33,7 @@ def write_run_page(path: Path) -> Path:
     settings, manifest = folder.settings(), folder.manifest()
     stream = settings.stream()
     epochs, matrix, tasks = folder.gaps()
-    titles = task_titles(settings, tasks)
+    titles = {name: task_title(name, task) for name, task in settings.test_tasks(stream).items()}
     curves = {name: matrix[:, column].tolist() for column, name in enumerate(tasks)}
     final = {f"epoch {epoch}": dict(zip(tasks, matrix[row], strict=True)) for epoch, row in _rows(epochs).items()}
     sections: list[Section] = [
@@ -48,8 +47,7 @@ def write_run_page(path: Path) -> Path:
             "One panel per test task with its gap over the epochs",
         ),
         Heading("Tasks"),
-        Text("One example of each principal task; the stream is made of these."),
-        Picture.of(examples(stream.tests(), settings.seed), "Principal tasks", "One example of each principal task"),
+        *tasks_sections(stream, settings.seed),
         Heading("Routes"),
         Picture.of(
             routes_grid(list(learned_solutions(path).values())),
@@ -60,7 +58,7 @@ def write_run_page(path: Path) -> Path:
     ]
     facts = {
         "problem": settings.problem,
-        "scenario": f"{settings.scenario}, order {settings.order}, {stream.epochs} epochs",
+        "scenario": stream_title(settings, stream),
         "method": method_title(settings),
         "seed": str(settings.seed),
         "hardware": f"{manifest['hardware']['device']}, {manifest['hardware']['threads']} threads",
@@ -72,10 +70,15 @@ def write_run_page(path: Path) -> Path:
     return write_page(folder.report, path.name, subtitle, sections, facts, shlex.join(manifest["command"]))
 
 
-def task_titles(settings: RunSettings, tasks: Sequence[str]) -> dict[str, str]:
-    """What a run's test tasks are called in figures and tables."""
-    tests = settings.test_tasks()
-    return {name: f"{law_title(name)}, n = {tests[name].size}" for name in tasks}
+def tasks_sections(stream: Stream, seed: int) -> list[Section]:
+    """An example of each task that the stream is tested on."""
+    if isinstance(stream, SyntheticStream):
+        words = "One example of each principal task; the stream goes through these in order."
+        caption = "Principal tasks"
+    else:
+        words = "One example of each day that is tested: some of its packages, drawn at random."
+        caption = "Days of the process tests"
+    return [Text(words), Picture.of(examples(stream.tests(), seed), caption, "One example of each task")]
 
 
 def _rows(epochs: list[int]) -> dict[int, int]:
@@ -84,7 +87,4 @@ def _rows(epochs: list[int]) -> dict[int, int]:
 
 
 def _metrics(folder: RunFolder) -> dict[str, dict[str, Value]]:
-    _, matrix, tasks = folder.gaps()
-    if not tasks:
-        raise DreeError(f"{folder.path} has not been tested yet. Continue it with: dree run --resume {folder.path}")
-    return {method_title(folder.settings()): dict(metrics(matrix).as_dict())}
+    return {method_title(folder.settings()): dict(measured(folder).as_dict())}

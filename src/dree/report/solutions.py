@@ -1,4 +1,4 @@
-"""Solutions to draw: the first test instance of each principal task, solved by a run's solver or by the reference."""
+"""Solutions to draw: the first instance of each of a stream's own tests, solved by a run or by the reference."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dree.data import SetKey, TestSet, load_set
+from dree.data import TestSet
 from dree.evaluation.answers import answer
 from dree.experiments import RunFolder, RunSettings, load_solver
-from dree.experiments.run import load_tests
+from dree.experiments.material import load_tests
 from dree.report.routes import Solution
 from dree.report.style import law_title
 
 
 def learned_solutions(path: Path, label: str = "") -> dict[str, Solution]:
-    """By law, the routes of the solver that a run has learned, and how far they are from the reference's."""
+    """By test, the routes of the solver that a run has learned, and how far they are from the reference's."""
     solver, settings = load_solver(path), RunFolder.open(path).settings()
     found = {}
-    for law, test in load_tests(replace(settings, tests="principal")).items():
+    for law, test in _own_tests(settings).items():
         routes = answer(solver, test.instances[:1])
         gap = (routes.cost / float(test.references[0]) - 1) * 100
         found[law] = _first(test, routes.actions, f"{law_title(law)}{label and ', '}{label}: {gap:+.1f} %")
@@ -26,14 +26,17 @@ def learned_solutions(path: Path, label: str = "") -> dict[str, Solution]:
 
 
 def reference_solutions(settings: RunSettings) -> dict[str, Solution]:
-    """By law, the reference's routes, for the test sets that have them."""
-    keys = {law: SetKey(task.problem, task.name, settings.spec) for law, task in settings.stream().tests().items()}
-    tests = {law: load_set(key) for law, key in keys.items()}
+    """By test, the reference's routes, for the test sets that have them."""
+    tests = _own_tests(settings)
     return {
         law: _first(test, test.tours[0].tolist(), f"{law_title(law)}, reference")
         for law, test in tests.items()
         if test.tours is not None
     }
+
+
+def _own_tests(settings: RunSettings) -> dict[str, TestSet]:
+    return load_tests(replace(settings, tests="principal"))
 
 
 def _first(test: TestSet, actions: Sequence[int], title: str) -> Solution:

@@ -21,7 +21,7 @@ from matplotlib.lines import Line2D
 
 from dree.errors import DreeError, unknown
 from dree.files import write_bytes
-from dree.tasks import LAWS
+from dree.tasks import LAWS, Task
 
 # Chosen so that laws which drift into one another in order 1 differ strongly, also for colour-blind readers.
 LAW_COLOURS: dict[str, str] = {
@@ -60,6 +60,11 @@ _SETTINGS_LOCK = threading.Lock()
 def law_title(name: str) -> str:
     """What a test task is called in a figure: the law's full title, or the name itself."""
     return LAWS[name].title if name in LAWS else name
+
+
+def task_title(name: str, task: Task) -> str:
+    """The same with the task's size."""
+    return f"{law_title(name)}, n = {task.size}"
 
 
 def line_colour(index: int) -> str:

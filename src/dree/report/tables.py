@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table as RichTable
 
 from dree.errors import DreeError, unknown
-from dree.evaluation.metrics import METRICS
+from dree.evaluation.metrics import MEASURES, measures_in
 
 # A gap in percent; a mean and its standard deviation; or nothing where the method has no such value.
 Value = float | tuple[float, float] | None
@@ -41,8 +41,8 @@ def check_metrics(rows: Mapping[str, Mapping[str, Value]]) -> None:
         raise DreeError("There are no metrics to show: give at least one method.")
     for metrics in rows.values():
         for name in metrics:
-            if name not in METRICS:
-                raise unknown("metric", name, METRICS)
+            if name not in MEASURES:
+                raise unknown("metric", name, MEASURES)
 
 
 def metrics_table(rows: Mapping[str, Mapping[str, Value]], title: str = "") -> RichTable:
@@ -50,9 +50,10 @@ def metrics_table(rows: Mapping[str, Mapping[str, Value]], title: str = "") -> R
     check_metrics(rows)
     table = RichTable(title=title or None, caption=SMALLER, caption_justify="left", header_style="bold")
     table.add_column("method")
-    for metric in METRICS:
+    shown = measures_in(rows.values())
+    for metric in shown:
         table.add_column(metric, justify="right")
-    columns = [[metrics.get(metric) for metrics in rows.values()] for metric in METRICS]
+    columns = [[metrics.get(metric) for metrics in rows.values()] for metric in shown]
     best = [smallest(column) for column in columns]
     for index, method in enumerate(rows):
         cells = [write_value(column[index]) for column in columns]

@@ -5,12 +5,13 @@ Shapes: B instances, M packages of a day, n nodes of an instance.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
 from math import floor
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -36,17 +37,12 @@ def resampled_size(packages: int, ratio: float) -> int:
     return min(max(floor(Fraction(str(ratio)) * packages), SMALLEST), LARGEST)
 
 
-@dataclass(frozen=True, eq=False)
-class Day:
-    """The packages that a region had on one day."""
+@dataclass(frozen=True)
+class CountedDay:
+    """How many packages a region had on one day: what a run records of it."""
 
     date: date
-    coords: NDArray[np.float64]  # [M, 2] longitude and latitude, or any other x and y
-
-    @property
-    def packages(self) -> int:
-        """How many there were."""
-        return len(self.coords)
+    packages: int
 
     @property
     def valid(self) -> bool:
@@ -60,22 +56,50 @@ class Day:
 
 
 @dataclass(frozen=True, eq=False)
+class Day(CountedDay):
+    """The packages that a region had on one day."""
+
+    packages: int = field(init=False)
+    coords: NDArray[np.float64]  # [M, 2] longitude and latitude, or any other x and y
+
+    def __post_init__(self) -> None:
+        """Count them."""
+        object.__setattr__(self, "packages", len(self.coords))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another day has the same packages in the same order."""
+        return isinstance(other, Day) and self.date == other.date and np.array_equal(self.coords, other.coords)
+
+    def __hash__(self) -> int:
+        """A number that equal days have in common."""
+        return hash((self.date, self.packages))
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files that deliveries come from."""
+
+    files: tuple[str, ...]  # their names
+    key: str  # the hash of their names and contents
+
+
+@dataclass(frozen=True, eq=False)
 class DayTask(Task):
     """TSPs over a random part of a day's packages, none of them twice, which keep the places they have in the day."""
 
     problem: str = field(default="tsp", init=False)
     region: str
-    day: Day
+    day: CountedDay
     ratio: float
 
     def __post_init__(self) -> None:
         """Refuse what no instance can be drawn from."""
-        _check_ratio(self.ratio)
+        check_ratio(self.ratio)
         if not self.day.valid:
             raise DreeError(
                 f"{self.region} had {self.day.packages} packages on {self.day.label}; a task needs {LEAST_PACKAGES}."
             )
-        if not np.isfinite(self.day.coords).all():
+        if isinstance(self.day, Day) and not np.isfinite(self.day.coords).all():
             raise DreeError(f"{self.region} has coordinates on {self.day.label} that are not finite. Remove them.")
 
     @property
@@ -91,6 +115,8 @@ class DayTask(Task):
     @cached_property
     def places(self) -> Tensor:
         """All packages of the day, either axis stretched to [0, 1]: [M, 2] float32."""
+        if not isinstance(self.day, Day):
+            raise DreeError(f"Of {self.region} on {self.day.label} only the number of packages is recorded here.")
         return min_max(torch.tensor(self.day.coords, dtype=torch.float64)[None])[0].float()
 
     def sample(self, batch: int, generator: torch.Generator) -> Instances:
@@ -102,7 +128,7 @@ class DayTask(Task):
         return Instances(self.places.to(device)[order_Bn])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LadeStream(Stream):
     """The valid days of a region in order: the first 95 % are learned, one an epoch, the others are for Gen.
 
@@ -111,16 +137,18 @@ class LadeStream(Stream):
     """
 
     can_sample_past: ClassVar[bool] = False
+    earliest: ClassVar[int] = 1
 
     problem: str = field(default="tsp", init=False)
     epochs: int = field(init=False)
     region: str  # such as `sh-2`
-    days: tuple[Day, ...]  # all of them, whether valid or not, in any order
+    days: tuple[CountedDay, ...]  # all of them, whether valid or not, in any order
     ratio: float
+    source: Source | None = None
 
     def __post_init__(self) -> None:
         """Refuse what makes no stream."""
-        _check_ratio(self.ratio)
+        check_ratio(self.ratio)
         object.__setattr__(self, "days", tuple(sorted(self.days, key=lambda day: day.date)))
         if len({day.label for day in self.days}) < len(self.days):
             raise DreeError(f"{self.region} has a day twice. Join what belongs to one day.")
@@ -132,7 +160,7 @@ class LadeStream(Stream):
         object.__setattr__(self, "epochs", learned_days(len(self.valid)))
 
     @cached_property
-    def valid(self) -> tuple[Day, ...]:
+    def valid(self) -> tuple[CountedDay, ...]:
         """The days with enough packages."""
         return tuple(day for day in self.days if day.valid)
 
@@ -141,11 +169,11 @@ class LadeStream(Stream):
         self._check_epoch(t)
         return self._task(self.valid[max(t, 1) - 1])
 
-    def tests(self) -> dict[str, Task]:
+    def tests(self) -> dict[str, DayTask]:
         """The process tests by their days: the first day and every 30th after it, as long as they are learned."""
         return {day.label: self._task(day) for day in self.valid[: self.epochs : TEST_EVERY]}
 
-    def held_out(self) -> dict[str, Task]:
+    def held_out(self) -> dict[str, DayTask]:
         """The tasks for Gen by their days, those after all that are learned."""
         return {day.label: self._task(day) for day in self.valid[self.epochs :]}
 
@@ -158,7 +186,23 @@ class LadeStream(Stream):
         epoch = 1 + [day.label for day in self.valid].index(name)
         return [(epoch, epoch)]
 
-    def _task(self, day: Day) -> DayTask:
+    def record(self) -> dict[str, Any]:
+        """What is worth keeping of the stream where the packages are not, as plain values."""
+        return {
+            "files": list(self.source.files) if self.source else [],
+            "key": self.source.key if self.source else "",
+            "region": self.region,
+            "ratio": self.ratio,
+            "days": {day.date.isoformat(): day.packages for day in self.valid},
+        }
+
+    @staticmethod
+    def recorded(record: Mapping[str, Any]) -> LadeStream:
+        """The stream of a `record`: its tasks have names and sizes, but no instances."""
+        days = tuple(CountedDay(date.fromisoformat(day), packages) for day, packages in record["days"].items())
+        return LadeStream(record["region"], days, record["ratio"], Source(tuple(record["files"]), record["key"]))
+
+    def _task(self, day: CountedDay) -> DayTask:
         return DayTask(self.region, day, self.ratio)
 
 
@@ -167,6 +211,7 @@ def learned_days(valid_days: int) -> int:
     return valid_days * LEARN_PERCENT // 100
 
 
-def _check_ratio(ratio: float) -> None:
+def check_ratio(ratio: float) -> None:
+    """Refuse what is no share of a day's packages."""
     if not 0 < ratio <= 1:
         raise DreeError(f"The share of a day's packages must be above 0 and at most 1, not {ratio}.")

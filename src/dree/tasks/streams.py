@@ -40,18 +40,23 @@ class Stream(ABC):
     problem: str
     epochs: int
     can_sample_past: ClassVar[bool] = True  # whether instances of an earlier epoch's task can still be had
+    earliest: ClassVar[int] = 0  # the epoch of the earliest task; 1 where epoch 0 has none of its own
 
     @abstractmethod
     def task(self, t: int) -> Task:
         """The task of epoch t."""
 
     @abstractmethod
-    def tests(self) -> dict[str, Task]:
+    def tests(self) -> Mapping[str, Task]:
         """The test tasks by name, in the order of the stream."""
 
     @abstractmethod
     def active(self, name: str) -> list[tuple[int, int]]:
         """The epochs [first, last] within 1 to T in which the test task `name` takes part in training."""
+
+    def finer(self) -> Mapping[str, Task]:
+        """The tasks of the finer-grained test by name, in the order of the stream."""
+        raise DreeError("Only a stream that drifts has a finer-grained test. Test on the principal tasks instead.")
 
     def begins(self, t: int) -> bool:
         """Whether training epoch t is the first of a stationary task; in a drift every one is."""
@@ -110,10 +115,6 @@ class SyntheticStream(Stream):
     def tests(self) -> dict[str, Task]:
         """The principal tasks by law."""
         return {law: self.principal(law) for law in self.order}
-
-    def finer(self) -> dict[str, Task]:
-        """The tasks of the finer-grained test by name, in the order of the stream."""
-        raise DreeError("Only a stream that drifts has a finer-grained test. Test on the principal tasks instead.")
 
     def active(self, name: str) -> list[tuple[int, int]]:
         """The epochs [first, last] in which every law of the test task gives at least one node."""

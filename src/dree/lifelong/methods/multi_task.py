@@ -24,7 +24,7 @@ class MultiTask(Method):
 
     def choose(self, stream: Stream, epoch: int, generator: torch.Generator) -> Task:
         """Any task."""
-        return stream.task(draw(stream.epochs + 1, generator))
+        return _task_up_to(stream, stream.epochs, generator)
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,15 @@ class CumulativeMultiTask(Method):
 
     def choose(self, stream: Stream, epoch: int, generator: torch.Generator) -> Task:
         """Any task up to the end of this part."""
-        return stream.task(draw(self._last_of(stream, epoch) + 1, generator))
+        return _task_up_to(stream, self._last_of(stream, epoch), generator)
 
     def _last_of(self, stream: Stream, epoch: int) -> int:
         """The last epoch of the part that an epoch belongs to."""
         segments = self.options.segments
         part = -(-epoch * segments // stream.epochs)
         return part * stream.epochs // segments
+
+
+def _task_up_to(stream: Stream, last: int, generator: torch.Generator) -> Task:
+    """The task of a random epoch up to `last`, each task of the stream's own as likely as any other."""
+    return stream.task(stream.earliest + draw(last + 1 - stream.earliest, generator))

@@ -1,0 +1,105 @@
+"""What a run learns from and is tested on: its stream, its test sets, and their hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dree.bars import Bars, Say, no_bar
+from dree.data import FILES, SetKey, TestSet, find_set, load_set
+from dree.data.testsets import build_command, known_entry
+from dree.errors import DreeError
+from dree.evaluation.day_tests import day_tests, digest_of
+from dree.experiments.configuration import RunSettings
+from dree.tasks import Stream
+from dree.tasks.lade import LadeStream
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that a run needs from outside."""
+
+    stream: Stream
+    tests: dict[str, TestSet]  # by the names of the gap matrix's columns
+    hashes: dict[str, str]  # of all test sets, by their names
+    held_out: dict[str, TestSet] = field(default_factory=dict)  # for Gen, where the stream has days after its last
+
+    def record(self) -> dict[str, Any]:
+        """What a manifest keeps of it."""
+        return {"data": self.hashes, **_record_of(self.stream)}
+
+
+def load_material(
+    settings: RunSettings,
+    say: Say = lambda _: None,
+    bars: Bars = no_bar,
+    recorded: Mapping[str, Any] | None = None,
+) -> Material:
+    """What a run with these settings needs; days that are not those that are `recorded` in its manifest are refused.
+
+    The references of real days are computed where they are not there yet.
+    """
+    stream = settings.stream(say, bars)
+    if recorded is not None and _record_of(stream).get("deliveries") != recorded.get("deliveries"):
+        raise DreeError(
+            f"The deliveries in {settings.data} are not those with which the run was started. Restore the files that "
+            "its manifest names, or start a new run."
+        )
+    if isinstance(stream, LadeStream):
+        process, held_out = day_tests(stream, settings.test_instances, bars)
+        hashes = {test.name: digest_of(test) for test in (*process.values(), *held_out.values())}
+        return Material(stream, process, hashes, held_out)
+    tests = _stored_tests(settings, stream)
+    return Material(stream, tests, _stored_hashes(settings, tests))
+
+
+def _record_of(stream: Stream) -> dict[str, Any]:
+    """What a manifest keeps of a stream that the settings alone do not give."""
+    return {"deliveries": stream.record()} if isinstance(stream, LadeStream) else {}
+
+
+def load_tests(settings: RunSettings) -> dict[str, TestSet]:
+    """The test set of each of the run's test tasks."""
+    return load_material(settings).tests
+
+
+def _stored_tests(settings: RunSettings, stream: Stream) -> dict[str, TestSet]:
+    """The first instances of sets that were built before, shipped or the user's own."""
+    tasks = settings.test_tasks(stream)
+    keys = {name: SetKey(task.problem, task.name, settings.spec) for name, task in tasks.items()}
+    _check_there(settings, list(keys.values()))
+    tests = {}
+    for name, key in keys.items():
+        test = load_set(key)
+        count = settings.test_instances or len(test.instances)
+        if count > len(test.instances):
+            stored = find_set(key)
+            own = stored is not None and stored.folder != FILES
+            more = f", or build a larger set with: {build_command([key])} --count {count} --force" if own else "."
+            raise DreeError(
+                f"test_instances is {count}, but {test.name} has {len(test.instances)}. Ask for fewer{more}"
+            )
+        tests[name] = test.first(count)
+    return tests
+
+
+def _stored_hashes(settings: RunSettings, tests: Mapping[str, TestSet]) -> dict[str, str]:
+    """The hashes of the files of such sets."""
+    stored = {test.name: find_set(SetKey(settings.problem, test.task, settings.spec)) for test in tests.values()}
+    return {name: found.entry["sha256"] for name, found in stored.items() if found is not None}
+
+
+def _check_there(settings: RunSettings, keys: list[SetKey]) -> None:
+    """Say how to build the test sets that are missing, all of them at once."""
+    missing = [key for key in keys if not known_entry(key)]
+    if not missing:
+        return
+    command = build_command(missing)
+    if settings.tests == "finer" and not settings.sizes and isinstance(settings.order, int):
+        spec = "" if settings.spec == "text" else f" --spec {settings.spec}"
+        command = f"dree data build --finer --order {settings.order} --problem {settings.problem}{spec}"
+    raise DreeError(
+        f"{len(missing)} of the {len(keys)} test sets of this run are missing, first {missing[0].name}. "
+        f"Build them with: {command}"
+    )
