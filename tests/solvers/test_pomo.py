@@ -298,8 +298,7 @@ def test_a_tape_is_not_taken_for_other_tours(problem):
     )
 
 
-def test_tapes_that_are_there_at_once_do_not_share_memory(problem):
-    """A third takes over what the others leave."""
+def test_tapes_that_are_there_at_once_do_not_disturb_each_other(problem):
     solver, scores, expected = small_solver(problem), [], []
     batches = [random_instances(problem, 2, customers, seed=customers) for customers in (6, 4)]
     for _ in range(2):

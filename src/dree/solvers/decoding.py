@@ -52,15 +52,6 @@ class Glimpse(NamedTuple):
     load: Tensor | None  # [B, X]: as a share of the capacity
 
 
-class Room(NamedTuple):
-    """Memory for what a group of states attends to."""
-
-    rows: Tensor  # [B * X, H * N]: for work in between
-    attention: Tensor  # [B, X, H, N]
-    scores: Tensor  # [B, X, N]
-    policy: Tensor  # [B, X, N]
-
-
 class AnyTape(Protocol):
     """The decisions of a rollout, as they were taken."""
 
@@ -141,13 +132,12 @@ class TableDecoder(Decoder):
         return scores
 
     def look(
-        self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor, room: Room
+        self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor
     ) -> tuple[Tensor, Glimpse]:
-        """Scores without gradient, and what was attended to, in room that was made for them."""
+        """Scores without gradient, and what was attended to."""
         last, _, fold, offset = self.tensors
-        glimpse = _look(last, context, current_BX, load_BX, mask_BXN, room)
-        scores = torch.baddbmm(offset[:, None], glimpse.attention, fold.transpose(1, 2), out=room.scores)
-        return scores, glimpse
+        glimpse = _look(last, context, current_BX, load_BX, mask_BXN)
+        return torch.baddbmm(offset[:, None], glimpse.attention, fold.transpose(1, 2)), glimpse
 
 
 class GlimpseDecoder(Decoder):
@@ -225,7 +215,6 @@ class TableGradients:
         self.to_context = torch.zeros_like(context_BCK)
         self.to_fold = torch.zeros_like(fold_BNK)
         self.to_offset = torch.zeros_like(offset_BN)
-        self._scratch: tuple[Tensor, Tensor] | None = None  # for the largest things here, from one group to the next
 
     def add(self, glimpse: Glimpse, gradient_BXN: Tensor) -> None:
         """Add the gradient of states whose scores have this gradient."""
@@ -233,14 +222,10 @@ class TableGradients:
         batch, nodes = self.to_offset.shape
         self.to_offset += gradient_BXN.sum(1)
         self.to_fold.baddbmm_(gradient_BXN.transpose(1, 2), attention)
-        if self._scratch is None or self._scratch[0].shape != attention.shape:
-            self._scratch = torch.empty_like(attention), torch.empty_like(attention)
-        to_attention, to_rows = self._scratch
-        torch.bmm(gradient_BXN, self.fold_BNK, out=to_attention)
-        by_head = (*attention.shape[:2], -1, nodes)
-        torch._softmax_backward_data(
-            to_attention.view(by_head), attention.view(by_head), -1, attention.dtype, grad_input=to_rows.view(by_head)
-        )
+        to_attention = torch.bmm(gradient_BXN, self.fold_BNK).view(batch, attention.shape[1], -1, nodes)
+        to_rows = torch._softmax_backward_data(
+            to_attention, attention.view_as(to_attention), -1, attention.dtype
+        ).flatten(2)
         self.to_last.flatten(0, 1).index_add_(0, glimpse.row.flatten(), to_rows.flatten(0, 1))
         if glimpse.load is not None:
             self.to_context.baddbmm_(glimpse.load[:, None], to_rows)
@@ -280,25 +265,16 @@ class _TableScores(torch.autograd.Function):
         return total.to_last, total.to_context, total.to_fold, total.to_offset, None, None, None
 
 
-def _look(
-    last_BNK: Tensor,
-    context: Tensor,
-    current_BX: Tensor,
-    load_BX: Tensor | None,
-    mask_BXN: Tensor,
-    room: Room | None = None,
-) -> Glimpse:
+def _look(last_BNK: Tensor, context: Tensor, current_BX: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Glimpse:
     """Add up two table rows for every state, and take the softmax for each head."""
     batch, states, nodes = mask_BXN.shape
     row_BX = _flat(current_BX, nodes)
-    scores, attention = (None, None) if room is None else (room.rows, room.attention)
-    scores = torch.index_select(last_BNK.flatten(0, 1), 0, row_BX.flatten(), out=scores).view(batch, states, -1)
+    scores = last_BNK.flatten(0, 1).index_select(0, row_BX.flatten()).view(batch, states, -1)
     if load_BX is None:
         scores.view(batch, context.shape[1], -1, scores.shape[-1]).add_(context[:, :, None])
     else:
         scores.addcmul_(load_BX[..., None], context)
-    by_head = scores.view(batch, states, -1, nodes).add_(mask_BXN[:, :, None])
-    attention = torch.softmax(by_head, -1, out=attention)
+    attention = scores.view(batch, states, -1, nodes).add_(mask_BXN[:, :, None]).softmax(-1)
     return Glimpse(attention.flatten(2), row_BX, load_BX)
 
 

@@ -149,13 +149,12 @@ class POMO(Solver):
         actions = [starts]
         while len(actions) < self.rules.shortest(instances) or not self.rules.finished(instances, state).all():
             share, mask = _view(instances, state, decoder.dtype)
-            room, glimpse = None if tape is None else tape.room(), None
-            if room is not None and isinstance(decoder, TableDecoder):
-                scores, glimpse = decoder.look(state.current, context, share, mask, room)
+            if tape is not None and isinstance(decoder, TableDecoder):
+                scores, glimpse = decoder.look(state.current, context, share, mask)
             else:
-                scores = decoder.scores(state.current, context, share, mask)
+                scores, glimpse = decoder.scores(state.current, context, share, mask), None
             clipped = scores.tanh_()
-            policy = torch.softmax(mask.add(clipped, alpha=self.settings.clip), -1, out=room and room.policy)
+            policy = mask.add(clipped, alpha=self.settings.clip).softmax(-1)
             action = policy.argmax(-1) if generator is None else _sample(policy, generator)
             if tape is not None and glimpse is not None:
                 tape.add(glimpse, clipped, policy, action)
@@ -171,9 +170,8 @@ class POMO(Solver):
         """A tape to record the decisions on, if they fit."""
         if not isinstance(decoder, TableDecoder):
             return None
-        steps = self.rules.longest(instances)
-        needed = Tape.bytes_needed(decoder, starts_BP.shape[1], steps)
-        return Tape(decoder, starts_BP, steps, self.settings.clip) if needed <= self.settings.tape_bytes else None
+        longest = Tape.bytes_needed(decoder, starts_BP.shape[1], self.rules.longest(instances))
+        return Tape(decoder, starts_BP, self.settings.clip) if longest <= self.settings.tape_bytes else None
 
     def score(
         self,
