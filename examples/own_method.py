@@ -28,7 +28,8 @@ class Rehearse(Method):
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Keep the batch without its copies, and let the oldest go."""
-        self.memory = [*self.memory, lesson.originals()][-self.kept :]
+        instances, _ = lesson.originals()
+        self.memory = [*self.memory, instances][-self.kept :]
 
     def state_dict(self) -> dict:
         """The batches, as tensors."""

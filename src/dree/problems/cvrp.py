@@ -26,7 +26,7 @@ class CVRP(Rules):
         nothing = torch.zeros(shape, dtype=torch.bool, device=starts_BP.device)
         depot = torch.zeros_like(starts_BP)
         full = capacity[:, None].expand_as(starts_BP)
-        return self.advance(instances, State(depot, nothing, full, nothing, depot), starts_BP)
+        return self.advance(instances, State(depot, nothing, nothing, depot, full), starts_BP)
 
     def advance(self, instances: Instances, state: State, actions_BP: Tensor) -> State:
         """Serve a customer, or reload at the depot."""
@@ -37,7 +37,7 @@ class CVRP(Rules):
         visited = state.visited.scatter(-1, actions_BP[..., None], ~at_depot[..., None])
         served = state.served + ~at_depot
         home = at_depot & (served < instances.customers)
-        return State(actions_BP, _blocked(visited, load, home, demands[:, None, :]), load, visited, served)
+        return State(actions_BP, _blocked(visited, load, home, demands[:, None, :]), visited, served, load)
 
     def finished(self, instances: Instances, state: State) -> Tensor:
         """Complete when every customer is served and the vehicle is back."""
@@ -63,7 +63,7 @@ class CVRP(Rules):
         visited[..., 0] = False
         served = (~at_depot).cumsum(-1)
         home = at_depot & (served < instances.customers)
-        return State(current, _blocked(visited, load, home, demands[:, None, None, :]), load, visited, served)
+        return State(current, _blocked(visited, load, home, demands[:, None, None, :]), visited, served, load)
 
     def needed(self, actions_BPT: Tensor) -> Tensor:
         """Up to the last return to the depot."""

@@ -22,26 +22,22 @@ class State:
 
     current: Tensor  # [...] int64: the node the vehicle is at
     blocked: Tensor  # [..., N] bool: the nodes it may not go to now
-    load: Tensor | None  # [...] int64: what the vehicle can still take (CVRP)
     visited: Tensor  # [..., N] bool: the customers served
     served: Tensor  # [...] int64: how many they are
+    load: Tensor | None = None  # [...] int64: what the vehicle can still take (CVRP)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All there are: `State(*tensors)` is the same state."""
+        return tuple(tensor for tensor in vars(self).values() if tensor is not None)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> State:
         """Every tensor changed in the same way, such as to one step of finished tours."""
-        load = None if self.load is None else change(self.load)
-        return State(change(self.current), change(self.blocked), load, change(self.visited), change(self.served))
+        return State(*map(change, self.tensors()))
 
     @staticmethod
     def cat(states: Sequence[State]) -> State:
         """The states of several batches as those of one."""
-        loads = [state.load for state in states if state.load is not None]
-        return State(
-            torch.cat([state.current for state in states]),
-            torch.cat([state.blocked for state in states]),
-            torch.cat(loads) if loads else None,
-            torch.cat([state.visited for state in states]),
-            torch.cat([state.served for state in states]),
-        )
+        return State(*map(torch.cat, zip(*(state.tensors() for state in states), strict=True)))
 
 
 class Rules(ABC):

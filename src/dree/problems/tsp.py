@@ -20,12 +20,12 @@ class TSP(Rules):
         shape = (*starts_BP.shape, instances.nodes)
         visited = torch.zeros(shape, dtype=torch.bool, device=starts_BP.device)
         visited = visited.scatter(-1, starts_BP[..., None], True)
-        return State(starts_BP, visited, None, visited, torch.ones_like(starts_BP))
+        return State(starts_BP, visited, visited, torch.ones_like(starts_BP))
 
     def advance(self, instances: Instances, state: State, actions_BP: Tensor) -> State:
         """At the new node, which is visited."""
         visited = state.visited.scatter(-1, actions_BP[..., None], True)
-        return State(actions_BP, visited, None, visited, state.served + 1)
+        return State(actions_BP, visited, visited, state.served + 1)
 
     def finished(self, instances: Instances, state: State) -> Tensor:
         """Complete when every node is visited."""
@@ -44,7 +44,7 @@ class TSP(Rules):
         steps = torch.arange(1, actions_BPT.shape[-1], device=actions_BPT.device)
         visited = visit_steps(actions_BPT, instances.nodes)[:, :, None, :] < steps[:, None]
         current = actions_BPT[..., :-1]
-        return State(current, visited, None, visited, steps.expand_as(current))
+        return State(current, visited, visited, steps.expand_as(current))
 
     def closed(self, actions_BPT: Tensor) -> Tensor:
         """The actions themselves."""

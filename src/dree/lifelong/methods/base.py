@@ -31,26 +31,35 @@ class Lesson:
     encoding: Any  # the solver's encoding of the instances, with gradient; None where only the best are there
     copies: int = 1  # of each instance
     behaviour: Tensor | None = None  # [B, S, N] the policy along the best tours, where it is known already
+    given: tuple[Instances, Tours] | None = None  # the batch without its copies and all its tours, likewise
     loss: Tensor | None = None  # the solver's own, likewise
 
     def best_only(self, solver: Solver) -> Lesson:
-        """Of each instance only the copy that was solved best, that tour and the policy along it."""
+        """Of each instance only the copy that was solved best, that tour and the policy along it, and the originals."""
         rows, best = self.best()
         instances = self.instances[rows]
         with torch.no_grad():
             behaviour = solver.behave(instances, best, encoding=self.encoding[rows])
-        return Lesson(instances, best, None, behaviour=behaviour)
+        return Lesson(instances, best, None, behaviour=behaviour, given=self.originals())
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Lesson:
         """A lesson of best tours only, without its loss, with every tensor changed in the same way."""
-        instances = Instances(*map(change, self.instances.tensors()))
-        tours = Tours(change(self.tours.actions), change(self.tours.costs))
         assert self.behaviour is not None
-        return Lesson(instances, tours, None, behaviour=change(self.behaviour))
+        assert self.given is not None
 
-    def originals(self) -> Instances:
-        """The instances without their mirrored copies, as tensors of their own."""
-        return self.instances[torch.arange(len(self.instances) // self.copies, device=self.instances.device)]
+        def changed(instances: Instances, tours: Tours) -> tuple[Instances, Tours]:
+            tensors = map(change, instances.tensors())
+            return Instances(*tensors), Tours(change(tours.actions), change(tours.costs))
+
+        best, given = changed(self.instances, self.tours), changed(*self.given)
+        return Lesson(*best, None, behaviour=change(self.behaviour), given=given)
+
+    def originals(self) -> tuple[Instances, Tours]:
+        """The instances without their mirrored copies, and all their tours, as tensors of their own."""
+        if self.given is not None:
+            return self.given
+        rows = torch.arange(len(self.instances) // self.copies, device=self.instances.device)
+        return self.instances[rows], Tours(self.tours.actions[rows], self.tours.costs[rows])
 
     def best(self) -> tuple[Tensor, Tours]:
         """The copy on which each instance was solved best, as a row of `instances`, and that tour (P = 1)."""
@@ -70,7 +79,9 @@ class NoOptions:
 class Method:
     """The base of every method. All hooks do nothing; a method overrides what it needs."""
 
-    whole_lessons: bool = True  # False: all it needs of a lesson is `best` and `Experience.of`; a GPU is then faster
+    whole_lessons: bool = (
+        True  # False: of a lesson it needs `best`, `originals` or `Experience.of`; faster on GPUs
+    )
     batches_per_epoch: int = 164  # new batches an epoch; a method that solves more for itself takes fewer
     options_class: type = NoOptions  # a frozen dataclass: what can be set, with its defaults
 

@@ -39,8 +39,7 @@ class Step:
     @property
     def bytes(self) -> int:
         """The memory it takes."""
-        states = [tensor for tensor in vars(self.state).values() if tensor is not None]
-        tensors = [*self.instances.tensors(), self.starts, self.policy, *states]
+        tensors = [*self.instances.tensors(), self.starts, self.policy, *self.state.tensors()]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     def state_dict(self) -> dict[str, Any]:
@@ -79,6 +78,7 @@ class LLRBCOptions:
 class LLRBC(Method):
     """Keep to remembered decisions, most of all where they were unsure."""
 
+    whole_lessons = False
     options_class = LLRBCOptions
     options: LLRBCOptions
 
@@ -101,7 +101,9 @@ class LLRBC(Method):
             return None
         chosen = torch.randperm(len(self.replayed), generator=learner.chance("experience"))[: self.options.sample]
         steps = sorted((self.replayed[row] for row in chosen.tolist()), key=_shape)
-        groups = [list(group) for _, group in groupby(steps, key=_shape)]
+        groups = [[step] for step in steps]  # few shapes, hence few captures
+        if not learner.captures:
+            groups = [list(group) for _, group in groupby(steps, key=_shape)]
         alpha = PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
         total = torch.stack([self._distance(learner, group) for group in groups]).sum()
         return alpha * total / len(steps)
@@ -110,27 +112,36 @@ class LLRBC(Method):
         """How far the policy is from steps of one size: the sum of each one's weighted mean over its states."""
         instances = Instances.cat([step.instances for step in steps])
         state = State.cat([step.state for step in steps])
-        starts, remembered = (torch.cat([getattr(step, name) for step in steps]) for name in ("starts", "policy"))
-        current = learner.solver.decide(instances, starts, state, encoding=learner.encode(instances))
-        distance = divergence(self.options.divergence)(current, remembered).view(len(steps), -1)
-        weights = uncertainty(remembered).view(len(steps), -1)
-        return (distance * weights / weights.sum(1, keepdim=True)).sum()
+        starts, policy = (torch.cat([getattr(step, name) for step in steps]) for name in ("starts", "policy"))
+
+        def work(_: torch.Generator, instances: Instances, *given: Tensor) -> tuple[Tensor]:
+            starts, remembered, *state = given
+            current = learner.solver.decide(instances, starts, State(*state), encoding=learner.encode(instances))
+            distance = divergence(self.options.divergence)(current, remembered).view(len(steps), -1)
+            weights = uncertainty(remembered).view(len(steps), -1)
+            return ((distance * weights / weights.sum(1, keepdim=True)).sum(),)
+
+        total: Tensor
+        (total,) = learner.differentiate("consolidation", work, instances, starts, policy, *state.tensors())
+        return total
 
     @torch.no_grad()
     def _collect(self, learner: Learner, lesson: Lesson) -> None:
         """Offer every step of the batch, without its symmetric copies, in which there was something to decide."""
-        instances = lesson.originals()
-        rows = slice(len(instances))
-        actions, encoding = learner.solver.rules.trimmed(lesson.tours.actions[rows]), lesson.encoding[rows]
+        instances, tours = lesson.originals()
+        actions = learner.solver.rules.trimmed(tours.actions)
+        starts = actions[..., 0].clone()
         decisions = actions.shape[-1] - 1 - (instances.problem == "tsp")  # a TSP's last step has no choice
-        states = learner.solver.rules.hindsight(instances, actions)
+        states, encoding = None, None  # needed now and then only
         chance = learner.chance("reservoir")
         for step in range(decisions):
             slot = self.collected.offer(chance)
             if slot is not None:
+                states = states or learner.solver.rules.hindsight(instances, actions)
+                encoding = encoding or learner.encode(instances)
                 state = states.map(partial(_at, step))
-                policy = learner.solver.decide(instances, actions[..., 0], state, encoding=encoding)
-                self.collected.put(slot, Step(instances, actions[..., 0].clone(), state, policy))
+                policy = learner.solver.decide(instances, starts, state, encoding=encoding)
+                self.collected.put(slot, Step(instances, starts, state, policy))
 
     def end(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """The task changes: what was collected so far is what is replayed from now on."""
