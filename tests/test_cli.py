@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,20 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from command_line import dree
 from dree.evaluation.metrics import metrics
 from dree.experiments import RunFolder
+from small_runs import SMALL, as_options
 
-TINY = [
-    "--set", "epochs=5", "--set", "batches=1", "--set", "batch_size=4", "--set", "test_instances=2",
-    "--set", "solver.width=16", "--set", "solver.layers=1",
-]  # fmt: skip
+TINY = as_options({**SMALL, "epochs": 5, "batches": 1})
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-def dree(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
-    command = [sys.executable, "-m", "dree", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300)
 
 
 @pytest.fixture(scope="module")

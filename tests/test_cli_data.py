@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
-from dree.cli_data import _keys, data
+from command_line import cells, invoke
+from dree.cli_data import _keys
 from dree.data import FILES, SetKey, available, load_set, user_folder, write_test
 from dree.data.testsets import known_entry, read_index
 from dree.errors import DreeError
@@ -21,14 +22,7 @@ needs_solver = pytest.mark.skipif(importlib.util.find_spec("hygese") is None, re
 needs_fast_tsp = pytest.mark.skipif(importlib.util.find_spec("fast_tsp") is None, reason="fast-tsp is not installed")
 SMALL = ("--law", "U", "--size", "5", "--count", "2", "--iterations", "100", "--workers", "1")
 TSP_U5, CVRP_U5 = SetKey("tsp", "U5"), SetKey("cvrp", "U5")
-
-
-def dree_data(*arguments: object, code: int = 0) -> str:
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(data, list(map(str, arguments)))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result.output
+dree_data = partial(invoke, "data")
 
 
 def keys(problem=None, laws=None, size=None, tasks=None, finer=False, order=1, spec="text"):
@@ -147,7 +141,7 @@ def test_bad_names_and_numbers_are_refused_before_anything_is_built(tmp_path, ar
 
 
 def test_list_shows_every_set():
-    lines = [line.replace("│", " ").split() for line in dree_data("list").splitlines()]
+    lines = cells(dree_data("list"))
     for key in available(FILES):
         entry = read_index(FILES)[key.file]
         assert [*key, str(entry["instances"]), str(entry["solver"]["iterations"]), "0"] in lines
@@ -172,7 +166,7 @@ def spoiled(built):
 @needs_solver
 def test_check_finds_nothing_to_improve_in_sound_sets(built):
     folder, _ = built
-    lines = [line.replace("│", " ").split() for line in dree_data("check", *SMALL[:4], "--folder", folder).splitlines()]
+    lines = cells(dree_data("check", *SMALL[:4], "--folder", folder))
     assert ["cvrp-U5-text", "2", "0", "0.00000", "0.00000"] in lines
     assert ["tsp-U5-text", "2", "0", "0.00000", "0.00000"] in lines
 
@@ -197,7 +191,7 @@ def test_check_reports_what_it_improves_and_fails_beyond_the_margin(spoiled, tmp
     dree_data(*command, "--keep", code=1)
     assert load_set(CVRP_U5, folder).references.tolist() == pytest.approx(good.tolist(), rel=1e-12)
     dree_data(*command, "--margin", 0)
-    shown = [line.replace("│", " ").split() for line in dree_data("list", "--folder", folder).splitlines()]
+    shown = cells(dree_data("list", "--folder", folder))
     assert ["cvrp", "U5", "text", "2", "100", "1"] in shown
 
 

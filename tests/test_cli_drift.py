@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
-from dree.cli import app
+from command_line import invoke
 from dree.errors import DreeError
 from lade_tables import days, write
 
 pytest.importorskip("ot")
 pytest.importorskip("pyarrow")
-
-
-def dree_drift(*arguments: object) -> str:
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["drift", *map(str, arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+dree_drift = partial(invoke, "drift")
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from dree.cli import app
+from command_line import invoke
 from dree.data import load_test
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
@@ -32,16 +31,9 @@ def place(tmp_path_factory) -> Path:
     return folder
 
 
-def dree(*arguments: object) -> str:
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(each) for each in arguments])
-    if result.exception is not None:
-        raise result.exception
-    return result.stdout
-
-
 def test_the_six_principal_tasks_are_evaluated_as_table_json_and_csv(place, tmp_path, problem):
     options = ("--limit", 5, "--device", "cpu", "--json", tmp_path / "x.json", "--csv", tmp_path / "x.csv")
-    shown = dree("evaluate", place / problem, *options)
+    shown = invoke("evaluate", place / problem, *options)
     result = json.loads((tmp_path / "x.json").read_text())
     assert (result["problem"], result["epoch"], result["augment"], result["device"]) == (problem, 50, 1, "cpu")
     solver = load_trained(place / problem).solver
@@ -59,7 +51,7 @@ def test_the_six_principal_tasks_are_evaluated_as_table_json_and_csv(place, tmp_
 
 def test_augmentation_and_an_older_checkpoint_give_other_gaps(place, tmp_path):
     def gap(target, *options):
-        dree("evaluate", target, "--limit", 5, "--device", "cpu", "--json", tmp_path / "x.json", *options)
+        invoke("evaluate", target, "--limit", 5, "--device", "cpu", "--json", tmp_path / "x.json", *options)
         return json.loads((tmp_path / "x.json").read_text())["mean_gap"]
 
     newest = gap(place / "tsp")
@@ -70,7 +62,7 @@ def test_augmentation_and_an_older_checkpoint_give_other_gaps(place, tmp_path):
 
 def test_a_library_is_evaluated_beside_the_papers_columns(place, tmp_path):
     output = ("--json", tmp_path / "x.json", "--csv", tmp_path / "x.csv")
-    shown = dree(
+    shown = invoke(
         "evaluate", place / "tsp", "--library", "tsplib", "--path", place / "files", "--device", "cpu", *output
     )
     result = json.loads((tmp_path / "x.json").read_text())
@@ -93,7 +85,7 @@ def test_a_library_is_evaluated_beside_the_papers_columns(place, tmp_path):
 
 
 def test_any_other_file_has_no_gap_rather_than_an_invented_one(place, tmp_path):
-    shown = dree("evaluate", place / "tsp", "--path", place / "files/strange.tsp", "--json", tmp_path / "x.json")
+    shown = invoke("evaluate", place / "tsp", "--path", place / "files/strange.tsp", "--json", tmp_path / "x.json")
     (row,) = json.loads((tmp_path / "x.json").read_text())["rows"]
     assert (row["best_known"], row["gap_unrounded"], row["gap_rounded"]) == (None, None, None)
     assert shown.count("unknown") == 3 + 4  # best known and gaps of the instance, then mean and std of gaps
@@ -119,7 +111,7 @@ def test_any_other_file_has_no_gap_rather_than_an_invented_one(place, tmp_path):
 def test_bad_input_is_refused_in_words(place, monkeypatch, arguments, message):
     monkeypatch.chdir(place)
     with pytest.raises(DreeError, match=message):
-        dree("evaluate", *arguments)
+        invoke("evaluate", *arguments)
 
 
 def test_metrics_and_curves_of_runs_are_shown_and_written(tmp_path):
@@ -130,12 +122,12 @@ def test_metrics_and_curves_of_runs_are_shown_and_written(tmp_path):
         )
         for seed in (1, 2)
     ]
-    shown = dree("metrics", *runs, "--json", tmp_path / "x.json", "--csv", tmp_path / "x.csv")
+    shown = invoke("metrics", *runs, "--json", tmp_path / "x.json", "--csv", tmp_path / "x.csv")
     assert "mean of 2 runs" in shown
     assert "2.50 ± 0.50" in shown
     assert shown.count("published") == 3
     assert [row["AP"] for row in json.loads((tmp_path / "x.json").read_text())] == [2.0, 3.0, 2.5]
     assert [row["AP_std"] for row in csv.DictReader((tmp_path / "x.csv").read_text().splitlines())] == ["", "", "0.5"]
     for name, start in (("c.png", b"\x89PNG"), ("c.pdf", b"%PDF"), ("c.svg", b"<?xml")):
-        dree("plot", "curves", *runs, "--out", tmp_path / name)
+        invoke("plot", "curves", *runs, "--out", tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)

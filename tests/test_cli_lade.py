@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
-from dree.cli import app
+from command_line import cells, invoke
 from dree.errors import DreeError
 from lade_tables import days, row, write
 
 pytest.importorskip("pyarrow")
-
-
-def dree_lade(*arguments: object) -> str:
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["data", "lade", *map(str, arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+dree_lade = partial(invoke, "data", "lade")
 
 
 @pytest.fixture
@@ -30,10 +23,6 @@ def folder(tmp_path):
     write(source / "jl.csv", days({601: 12, 602: 2}, "31", "Jilin", first=10_000))
     write(source / "other.csv", [], "x")
     return source
-
-
-def cells(output: str) -> list[list[str]]:
-    return [line.replace("│", " ").split() for line in output.splitlines()]
 
 
 def test_regions_are_listed_with_their_days_and_packages(folder):

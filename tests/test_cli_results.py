@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command_line import dree
 from dree.evaluation.metrics import metrics
 from dree.experiments import DEMO, Run, RunFolder
 from dree.settings import override
+from small_runs import SMALL
 
-TINY = {
-    "epochs": 5, "batches": 2, "batch_size": 4, "test_instances": 3, "test_every": 5, "solver.width": 16,
-    "solver.layers": 1,
-}  # fmt: skip
-
-
-def dree(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
-    command = [sys.executable, "-m", "dree", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300)
+TINY = {**SMALL, "epochs": 5, "test_every": 5}
 
 
 @pytest.fixture(scope="module")

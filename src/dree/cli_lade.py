@@ -22,6 +22,12 @@ NAMED = 10  # regions that are named where they cannot be streams
 
 def lade(
     source: Annotated[Path, typer.Argument(help="A CSV file of LaDe-D, or a folder of them.")],
+    fetch: Annotated[
+        bool, typer.Option("--download", help="Fetch the public files into the folder first: all, or those of --city.")
+    ] = False,
+    city: Annotated[
+        list[str] | None, typer.Option("--city", help="Download only this city: sh, hz, cq, jl or yt. Repeatable.")
+    ] = None,
     region: Annotated[
         list[str] | None, typer.Option("--region", help="Only this region, such as sh-2, and its stream. Repeatable.")
     ] = None,
@@ -35,12 +41,18 @@ def lade(
 
     What was read is kept in compact form ($DREE_CACHE/lade, by default ~/.cache/dree/lade), so that the next time is
     quick. Rows that cannot be used are counted, and listed with file, line and reason.
+
+    --download goes on where it was when called again, and checks the hash of every file ($DREE_LADE_URL: a mirror).
     """
     from dree.data.lade import kept_at, load_deliveries
     from dree.files import write_json
 
     if ratio is not None and not region:
         raise DreeError("--ratio is for the streams of regions: name them with --region.")
+    if city and not fetch:
+        raise DreeError("--city is for --download; without it all of the folder is read.")
+    if fetch:
+        _download(source, city or [])
     deliveries = load_deliveries(source, say, bar)
     _say_left_out(deliveries)
     chosen = [deliveries.region(name) for name in region] if region else list(deliveries.regions())
@@ -59,6 +71,16 @@ def lade(
             "regions": summaries,
         }
         say(f"JSON: {write_json(output, content)}")
+
+
+def _download(folder: Path, cities: Sequence[str]) -> None:
+    from dree.data.lade_download import download
+
+    try:
+        download(folder, cities, say, bar)
+    except KeyboardInterrupt:
+        say("Stopped. What was fetched is kept: the same command goes on.")
+        raise typer.Exit(130) from None
 
 
 def _say_left_out(deliveries: Deliveries) -> None:

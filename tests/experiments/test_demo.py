@@ -10,8 +10,9 @@ from dree.errors import DreeError
 from dree.experiments import DEMO, Run, RunFolder
 from dree.experiments.demo import clear_demo, demo_settings
 from dree.settings import override
+from small_runs import SMALL
 
-TINY = {"epochs": 5, "batches": 2, "batch_size": 4, "test_instances": 1, "solver.width": 16, "solver.layers": 1}
+TINY = {**SMALL, "epochs": 5}
 
 
 def test_both_methods_have_the_same_settings_and_batches_in_the_papers_ratio():

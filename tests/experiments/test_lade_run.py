@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
-from dree.cli import app
+from command_line import invoke
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
 from dree.experiments import Run, RunFolder, RunSettings, load_solver
@@ -22,17 +21,10 @@ from dree.lifelong import METHODS, make_method
 from dree.tasks.lade import LadeStream
 from lade_tables import days, write
 from run_folders import run_with_gaps
+from small_runs import SMALL, as_options, finish_in_pieces
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("hygese")
-SMALL = {
-    "batches": 2,
-    "batch_size": 4,
-    "test_instances": 3,
-    "checkpoint_seconds": 0,
-    "solver.width": 16,
-    "solver.layers": 1,
-}
 DAYS = dict.fromkeys((*range(601, 631), *range(701, 705)), 30) | {620: 5}  # 33 are valid: 31 to learn, 2 held out
 FILES = ("metrics.jsonl", "gaps.csv", "checkpoint/000000031.safetensors")
 
@@ -54,14 +46,6 @@ def cache(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _own_cache(cache, monkeypatch):
     monkeypatch.setenv("DREE_CACHE", str(cache))
-
-
-def dree(*arguments: object) -> str:
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [*map(str, arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 @pytest.fixture
@@ -130,13 +114,7 @@ def test_stopped_at_every_epoch_it_ends_bit_identical(tmp_path):
     settings = settings_for(table(tmp_path), method="li")
     whole = Run.start(tmp_path / "whole", settings)
     whole.finish()
-    run = Run.start(tmp_path / "parts", settings)
-    run.test()
-    run.checkpoint()
-    for _ in range(31):
-        run = Run.resume(tmp_path / "parts")
-        run.folder.truncate_logs(run.epoch)
-        run.learn_epoch()
+    finish_in_pieces(tmp_path / "parts", settings, 31)
     for name in FILES:
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
@@ -239,18 +217,18 @@ def test_reports_about_kept_runs_need_no_data(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one = paper_run(tmp_path / "a", "sh-2", 0.5, method="dree")
     two = paper_run(tmp_path / "b", "sh-2", 0.7, method="mt-ref")
-    shown = dree("metrics", one, two, "--json", "metrics.json")
+    shown = invoke("metrics", one, two, "--json", "metrics.json")
     assert "process tests" in shown
     rows = json.loads((tmp_path / "metrics.json").read_text())
     assert [(row["region"], row["epochs"], row["Gen"], row["published_Gen"]) for row in rows] == [
         ("sh-2", 31, 0.5, 0.79),
         ("sh-2", 31, 0.7, 0.85),
     ]
-    dree("plot", "curves", one, two, "--out", "curves.png")
+    invoke("plot", "curves", one, two, "--out", "curves.png")
     assert (tmp_path / "curves.png").stat().st_size > 1000
-    dree("results", "add", one, two, "--folder", "kept")
+    invoke("results", "add", one, two, "--folder", "kept")
     assert (tmp_path / "kept/tsp-lade-sh-2/tsp-lade-sh-2-dree-seed0-fp32/manifest.json").is_file()
-    dree("results", "write", "--folder", "kept", "--out", "page.md")
+    invoke("results", "write", "--folder", "kept", "--out", "page.md")
     page = (tmp_path / "page.md").read_text()
     assert "TSP, lade, region sh-2, 31 days." in page
     assert "| method | seeds | AP | AFB | AMFB | ABPl | Gen |" in page
@@ -264,27 +242,27 @@ def test_curves_of_other_days_are_not_drawn_together(tmp_path):
     one = paper_run(tmp_path / "a", "sh-2", 0.5)
     other = paper_run(tmp_path / "b", "sh-1", 0.7, method="dree")
     with pytest.raises(DreeError, match="have learned from different streams"):
-        dree("plot", "curves", one, other, "--out", tmp_path / "curves.png")
+        invoke("plot", "curves", one, other, "--out", tmp_path / "curves.png")
 
 
 def test_the_command_runs_reports_and_evaluates(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table(tmp_path)
-    small = [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
-    output = dree("run", "--scenario", "lade", "--data", "sh.csv", "--region", "sh-1", "--preset", "demo", *small)
+    small = as_options(SMALL)
+    output = invoke("run", "--scenario", "lade", "--data", "sh.csv", "--region", "sh-1", "--preset", "demo", *small)
     path = tmp_path / "runs"
     (path,) = path.iterdir()
     assert "Gen" in output
     page = (path / "report.html").read_text()
     assert "lade, region sh-1, 31 days" in page
     assert "Generalisation" in page
-    dree("evaluate", path, "--json", "evaluation.json")
+    invoke("evaluate", path, "--json", "evaluation.json")
     rows = json.loads((tmp_path / "evaluation.json").read_text())["rows"]
     _, matrix, _ = RunFolder(path).gaps()
     assert [row["task"] for row in rows] == [f"sh-1-{day}-n10" for day in ("06-01", "07-02", "07-03", "07-04")]
     assert [row["mean_gap"] for row in rows[:2]] == pytest.approx(matrix[-1].tolist(), abs=1e-9)
     shutil.copytree(path, tmp_path / "copy")
-    dree("report", path, tmp_path / "copy", "--out", "comparison.html")
+    invoke("report", path, tmp_path / "copy", "--out", "comparison.html")
     (tmp_path / "sh.csv").unlink()
     with pytest.raises(DreeError, match=r"There is no file or folder sh\.csv"):
-        dree("evaluate", path)
+        invoke("evaluate", path)

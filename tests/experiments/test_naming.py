@@ -8,9 +8,8 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from dree.cli import app
+from command_line import invoke
 from dree.errors import DreeError
 from dree.experiments import DEMO, PRESETS, Run, RunSettings
 from dree.experiments.naming import LONGEST, check_ablation, method_title, run_command, run_name
@@ -87,8 +86,7 @@ def settings_of(command: list[str]) -> RunSettings:
     program, *words = command
     assert program == "dree"
     with patch.object(Run, "start") as start, patch("dree.cli._finish_run"):
-        result = CliRunner().invoke(app, words, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+        invoke(*words)
     return start.call_args.args[1]
 
 

@@ -17,19 +17,9 @@ from dree.experiments import run as run_module
 from dree.experiments.folder import FORMAT
 from dree.experiments.material import load_tests
 from dree.settings import override
+from small_runs import SMALL
 
-TINY = override(
-    DEMO,
-    {
-        "epochs": 5,
-        "batches": 2,
-        "batch_size": 4,
-        "test_instances": 3,
-        "checkpoint_seconds": 0,
-        "solver.width": 16,
-        "solver.layers": 1,
-    },
-)
+TINY = override(DEMO, {**SMALL, "epochs": 5})
 
 
 @pytest.fixture

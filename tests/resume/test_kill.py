@@ -15,6 +15,7 @@ import pytest
 from dree.experiments import Run
 from dree.lifelong.checkpoint import checkpoints
 from lade_tables import days, write
+from small_runs import finish_in_pieces
 
 SETTINGS = [
     "--preset", "demo", "--set", "epochs=20", "--set", "batches=3", "--set", "batch_size=8",
@@ -107,13 +108,7 @@ def test_stopped_at_every_epoch_it_ends_bit_identical(tmp_path, whole):
     """The same without processes, so that every boundary is surely met."""
     _, uninterrupted = whole
     settings = Run.resume(uninterrupted).settings
-    run = Run.start(tmp_path / "run", settings)
-    run.test()
-    run.checkpoint()
-    for _ in range(20):
-        run = Run.resume(tmp_path / "run")
-        run.folder.truncate_logs(run.epoch)
-        run.learn_epoch()
+    finish_in_pieces(tmp_path / "run", settings, 20)
     for name in FILES:
         assert (tmp_path / "run" / name).read_bytes() == (uninterrupted / name).read_bytes(), name
 

@@ -79,9 +79,7 @@ class NoOptions:
 class Method:
     """The base of every method. All hooks do nothing; a method overrides what it needs."""
 
-    whole_lessons: bool = (
-        True  # False: of a lesson it needs `best`, `originals` or `Experience.of`; faster on GPUs
-    )
+    whole_lessons: bool = True  # False: of a lesson it needs `best`, `originals` or `Experience.of`; faster on GPUs
     batches_per_epoch: int = 164  # new batches an epoch; a method that solves more for itself takes fewer
     options_class: type = NoOptions  # a frozen dataclass: what can be set, with its defaults
 

@@ -1,0 +1,33 @@
+"""The command line, called in this process or in one of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from dree.cli import app
+
+
+def invoke(*arguments: object, code: int = 0) -> str:
+    """What `dree` with these words prints in this process; what it raises is raised, another exit code is a failure."""
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(each) for each in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert (result.exit_code, result.stderr) == (code, ""), result.output
+    return result.stdout
+
+
+def dree(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """`dree` with these words, in a process of its own, as a user meets it."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    command = [sys.executable, "-m", "dree", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300)
+
+
+def cells(output: str) -> list[list[str]]:
+    """The words of every line, without the rules between a table's columns."""
+    return [line.replace("│", " ").split() for line in output.splitlines()]

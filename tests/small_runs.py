@@ -1,0 +1,32 @@
+"""Runs so small that they take a moment: their settings, and a run that is stopped again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dree.experiments import Run, RunSettings
+
+SMALL = {
+    "batches": 2,
+    "batch_size": 4,
+    "test_instances": 3,
+    "checkpoint_seconds": 0,
+    "solver.width": 16,
+    "solver.layers": 1,
+}
+
+
+def as_options(settings: dict[str, object]) -> list[str]:
+    """The words that give `dree` these settings."""
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+
+
+def finish_in_pieces(path: Path, settings: RunSettings, epochs: int) -> None:
+    """Make a run of so many epochs that is stopped after each of them and goes on from its checkpoint."""
+    run = Run.start(path, settings)
+    run.test()
+    run.checkpoint()
+    for _ in range(epochs):
+        run = Run.resume(path)
+        run.folder.truncate_logs(run.epoch)
+        run.learn_epoch()
