@@ -3,9 +3,9 @@
     python benchmarks/learning_step.py [--problems tsp,cvrp] [--sizes 20,50,100] [--batch 64] [--repeats 5]
                                        [--precision fp32]
 
-Prints the median time of each and their ratio, and the peak memory of each, which is measured in a process of its
-own. Steps of the two are timed in turn, so that both meet the same machine. From n = 100 on, the batch is a quarter:
-the twin would need more than 20 GiB. The twin is always in fp32.
+Prints the median time of each and their ratio, and the peak memory of each. Each has a process of its own, so that
+neither works in memory that the other has cut up; their steps are timed in turn, so that both meet the same machine.
+From n = 100 on, the batch is a quarter: the twin would need more than 20 GiB. The twin is always in fp32.
 """
 
 from __future__ import annotations
@@ -66,31 +66,40 @@ def draw(problem: str, size: int, batch: int) -> Instances:
     return principal("U", problem, size).sample(batch, named_generator(0, "benchmark"))
 
 
-def times(problem: str, size: int, batch: int, repeats: int, precision: str) -> dict[str, float]:
-    instances = draw(problem, size, batch)
-    steps = {name: make(problem, precision) for name, make in STEPS.items()}
-    taken: dict[str, list[float]] = {name: [] for name in steps}
-    for repeat in range(repeats + 1):
-        for name, step in steps.items():
-            began = time.perf_counter()
-            step(instances)
-            if repeat:  # the first is to warm up
-                taken[name].append(time.perf_counter() - began)
-    return {name: statistics.median(values) for name, values in taken.items()}
+class Worker:
+    """One of the two in a process of its own."""
+
+    def __init__(self, *what: object) -> None:
+        command = [sys.executable, __file__, "--worker", *map(str, what)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def step(self) -> float:
+        """Seconds that one step takes."""
+        assert self.process.stdin
+        print(file=self.process.stdin, flush=True)
+        return self.answer()
+
+    def memory(self) -> float:
+        """The end: MiB above what the process had before its first step."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        return self.answer()
+
+    def answer(self) -> float:
+        assert self.process.stdout
+        return float(self.process.stdout.readline())
 
 
-def peak_memory(name: str, problem: str, size: int, batch: int, precision: str) -> float:
-    """MiB above what the process had before its first step, from a process of its own."""
-    command = [sys.executable, __file__, "--memory-of", name, problem, str(size), str(batch), precision]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-def memory_of(name: str, problem: str, size: int, batch: int, precision: str) -> float:
+def work(name: str, problem: str, size: int, batch: int, precision: str) -> None:
+    """Make a step for every line that comes in, and say how long it took; at the end, how much memory."""
     step, instances = STEPS[name](problem, precision), draw(problem, size, batch)
     step(draw(problem, 5, 2))
     before = high_water()
-    step(instances)
-    return high_water() - before
+    for _ in sys.stdin:
+        began = time.perf_counter()
+        step(instances)
+        print(time.perf_counter() - began, flush=True)
+    print(high_water() - before)
 
 
 def high_water() -> float:
@@ -106,11 +115,11 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--precision", default="fp32", choices=PRECISIONS)
-    parser.add_argument("--memory-of", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.memory_of:
-        name, problem, size, batch, precision = options.memory_of
-        print(memory_of(name, problem, int(size), int(batch), precision))
+    if options.worker:
+        name, problem, size, batch, precision = options.worker
+        work(name, problem, int(size), int(batch), precision)
         return
     table = Table(title=f"one learning step, {options.precision}, {torch.get_num_threads()} threads")
     for heading in ("problem", "n", "batch", *(f"{name} ms" for name in STEPS), "twin / fast"):
@@ -120,16 +129,17 @@ def main() -> None:
     for problem in options.problems.split(","):
         for size in map(int, options.sizes.split(",")):
             batch = options.batch if size < 100 else options.batch // 4
-            took = times(problem, size, batch, options.repeats, options.precision)
-            memory = [peak_memory(name, problem, size, batch, options.precision) for name in STEPS]
-            ratio = f"{took['twin'] / took['fast']:.2f}"
-            cells = [f"{1000 * each:.0f}" for each in took.values()]
+            workers = [Worker(name, problem, size, batch, options.precision) for name in STEPS]
+            rounds = [[worker.step() for worker in workers] for _ in range(options.repeats + 1)]
+            fast, twin = map(statistics.median, zip(*rounds[1:], strict=True))  # the first is to warm up
+            memory = [worker.memory() for worker in workers]
             table.add_row(
                 problem,
                 str(size),
                 str(batch),
-                *cells,
-                ratio,
+                f"{1000 * fast:.0f}",
+                f"{1000 * twin:.0f}",
+                f"{twin / fast:.2f}",
                 *(f"{each:.0f}" for each in memory),
                 f"{memory[1] / memory[0]:.1f}",
             )

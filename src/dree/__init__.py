@@ -3,8 +3,10 @@
 What most programs need is here: `dree.Learner`, `dree.make_stream` and so on; each is loaded when first used.
 """
 
+import ctypes
 import importlib
 import os
+import sys
 from typing import Any
 
 # Threads that wait for each other spin for milliseconds by default, and one busy neighbour on the machine then makes
@@ -13,6 +15,12 @@ from typing import Any
 os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 # Large arrays come and go all the time; asking for them in large pages saves touching thousands of small ones.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+# glibc gives freed memory back to the system above 128 KiB, and gets it back page by page. Keep it: up to 1 GiB, and
+# arrays of up to 32 MiB among it.
+if sys.platform == "linux" and "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+    _mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: None)
+    _mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
+    _mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD
 
 _HOMES = {
     "dree.data": ("TestSet", "load_test"),

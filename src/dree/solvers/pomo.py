@@ -21,6 +21,7 @@ from dree.solvers.decoding import ENDLESS, Decoder, TableDecoder, kernels_serve,
 from dree.solvers.layers import EncoderLayer
 from dree.solvers.tape import Tape
 
+MINUS_INFINITY = {torch.float32: (torch.int32, -(1 << 23)), torch.float64: (torch.int64, -(1 << 52))}  # its bits
 CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 2**30}  # fastest: what stays in the cache; what fills the device
 
 
@@ -260,8 +261,8 @@ class POMO(Solver):
 def _view(instances: Instances, state: State, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
     """What a decoder wants to know of states: their load as a share of the capacity, and an additive mask."""
     blocked_BXN = state.blocked.flatten(1, -2)
-    most = torch.finfo(dtype).max
-    mask = blocked_BXN.to(dtype).mul_(most).mul_(-most)  # 0 or minus infinity, which filling writes far more slowly
+    integer, bits = MINUS_INFINITY[dtype]
+    mask = blocked_BXN.to(integer).mul_(bits).view(dtype)  # filling or choosing would be far slower
     if state.load is None or instances.capacity is None:
         return None, mask
     return (state.load.flatten(1) / instances.capacity[:, None]).to(dtype), mask

@@ -51,15 +51,16 @@ class Tape:
         last, context, fold, offset = (tensor.detach() for tensor in self._decoder.tensors)
         per_tour = context.shape[1] > 1
         total = TableGradients(last, rows_of(context, self._starts) if per_tour else context, fold, offset)
-        log_prob = torch.zeros_like(weights_BP)
-        weights_BP1 = weights_BP[..., None]
+        probabilities = []
+        weights_BP1 = self._clip * weights_BP[..., None]
+        minus_weights = -weights_BP1
         while self._decisions:
             step = self._decisions.pop()
             taken = step.action[..., None]
-            log_prob += step.policy.gather(-1, taken).squeeze(-1).log_()
-            to_logits = step.policy.mul_(-weights_BP1).scatter_add_(-1, taken, weights_BP1)
-            slope = step.clipped.square_().neg_().add_(1).mul_(self._clip)
-            total.add(step.glimpse, to_logits.mul_(slope))
+            probabilities.append(step.policy.gather(-1, taken))
+            to_logits = step.policy.mul_(minus_weights).scatter_add_(-1, taken, weights_BP1)
+            total.add(step.glimpse, torch.ops.aten.tanh_backward(to_logits, step.clipped))
+        log_prob = torch.cat(probabilities, dim=-1).log_().sum(-1)
         to_context = total.to_context
         if per_tour:
             to_context = torch.zeros_like(context)
