@@ -28,8 +28,7 @@ class Rehearse(Method):
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Keep the batch without its copies, and let the oldest go."""
-        instances, _ = lesson.originals()
-        self.memory = [*self.memory, instances][-self.kept :]
+        self.memory = [*self.memory, lesson.originals()[0]][-self.kept :]
 
     def state_dict(self) -> dict:
         """The batches, as tensors."""
