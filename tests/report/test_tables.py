@@ -18,6 +18,7 @@ def shown(table):
 
 def test_values_are_written_with_two_decimals_and_what_is_missing_with_a_dash():
     assert [write_value(v) for v in (1.234, (2.0, 0.125), None, -0.5)] == ["1.23", "2.00 ± 0.12", "–", "-0.50"]
+    assert write_value(-0.001) == "0.00"
 
 
 def test_the_smallest_is_found_as_it_is_written_and_only_among_several():

@@ -226,7 +226,7 @@ def draw_curve(
         clip_on=False,
     )
     if label_best:
-        words = f"best {gap[best]:.2f}, last {_known(gap)[-1]:.2f}"
+        words = f"best {gap[best]:z.2f}, last {_known(gap)[-1]:z.2f}"
         axes.set_title(words, loc="right", fontsize=TICK, color=MUTED, pad=4)
 
 

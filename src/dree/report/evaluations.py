@@ -52,7 +52,7 @@ def evaluation_table(results: Sequence[Evaluation], title: str) -> Table:
         table.add_column(name, justify="right")
     for each in results:
         numbers = (
-            f"{each.mean:.2f}",
+            f"{each.mean:z.2f}",
             f"{each.std:.2f}",
             str(each.instances),
             f"{each.seconds:.1f}",
@@ -60,7 +60,7 @@ def evaluation_table(results: Sequence[Evaluation], title: str) -> Table:
         )
         table.add_row(each.task, *numbers)
     instances, seconds = sum(each.instances for each in results), sum(each.seconds for each in results)
-    mean = f"{np.mean([each.mean for each in results]):.2f}"
+    mean = f"{np.mean([each.mean for each in results]):z.2f}"
     table.add_section()
     table.add_row("mean of tasks", mean, NOTHING, str(instances), f"{seconds:.1f}", f"{instances / seconds:.1f}")
     return table
@@ -156,7 +156,7 @@ def _published(instance: str, library: str | None) -> list[dict[str, Any]]:
 
 
 def _gap(gap: float | None) -> str:
-    return UNKNOWN if gap is None else f"{gap:.2f}"
+    return UNKNOWN if gap is None else f"{gap:z.2f}"
 
 
 def _cell(row: dict[str, Any] | None, distances: bool) -> str:

@@ -21,18 +21,18 @@ def write_value(value: Value) -> str:
     if value is None:
         return NOTHING
     if isinstance(value, tuple):
-        return f"{value[0]:.2f} ± {value[1]:.2f}"
-    return f"{value:.2f}"
+        return f"{value[0]:z.2f} ± {value[1]:z.2f}"
+    return f"{value:z.2f}"
 
 
 def smallest(values: Sequence[Value]) -> tuple[int, ...]:
     """Where the smallest value stands (everywhere it does); nowhere if there is nothing to compare it with."""
     numbers = [value[0] if isinstance(value, tuple) else value for value in values]
-    known = [f"{number:.2f}" for number in numbers if number is not None]
+    known = [f"{number:z.2f}" for number in numbers if number is not None]
     if len(known) < 2:
         return ()
-    least = f"{min(number for number in numbers if number is not None):.2f}"
-    return tuple(i for i, number in enumerate(numbers) if number is not None and f"{number:.2f}" == least)
+    least = f"{min(number for number in numbers if number is not None):z.2f}"
+    return tuple(i for i, number in enumerate(numbers) if number is not None and f"{number:z.2f}" == least)
 
 
 def check_metrics(rows: Mapping[str, Mapping[str, Value]]) -> None:
