@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dree.cli_bench import bench
+from dree.cli_convert import convert
 from dree.cli_data import data
 from dree.cli_drift import drift
 from dree.cli_evaluate import evaluate
@@ -200,6 +201,7 @@ def plot_tasks(
 
 data.command()(lade)
 app.command()(evaluate)  # here, so that the help lists demo and run first
+app.command()(convert)
 app.command()(metrics)
 app.command()(drift)
 app.command()(bench)

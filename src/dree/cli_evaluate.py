@@ -62,7 +62,7 @@ def evaluate(
         "run": str(trained.run),
         "epoch": trained.epoch,
         "problem": trained.settings.problem,
-        "method": trained.settings.method,
+        "method": trained.method,
         "augment": augment,
         "device": where.type,
         "precision": precision_on(where, precision, learning=False),

@@ -15,7 +15,7 @@ from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
 from dree.experiments.configuration import RunSettings
-from dree.experiments.folder import RunFolder, check_new
+from dree.experiments.folder import CONVERTED, RunFolder, check_new
 from dree.experiments.material import Material, load_material
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
@@ -68,6 +68,8 @@ class Run:
         """A run as its newest good checkpoint has it."""
         folder = RunFolder.open(path)
         manifest = folder.manifest()
+        if manifest["kind"] == CONVERTED:
+            raise DreeError(f"{path} is a solver that was converted, not a run. There is nothing to go on with.")
         material = load_material(folder.settings(), say, bars, manifest)
         if manifest["data"] != material.record()["data"]:
             raise DreeError(

@@ -9,7 +9,7 @@ from typing import Any
 
 from dree.errors import DreeError
 from dree.experiments.configuration import RunSettings
-from dree.experiments.folder import RunFolder
+from dree.experiments.folder import CONVERTED, RunFolder
 from dree.lifelong.checkpoint import load_checkpoint, load_latest
 from dree.solvers import Solver, make_solver
 
@@ -22,6 +22,7 @@ class Trained:
     epoch: int
     settings: RunSettings
     solver: Solver
+    method: str | None  # None: it was converted, not learned here
 
 
 def load_trained(path: Path, say: Callable[[str], object] = print) -> Trained:
@@ -30,7 +31,8 @@ def load_trained(path: Path, say: Callable[[str], object] = print) -> Trained:
     settings = folder.settings()
     solver = make_solver(settings.problem, settings.solver, settings.seed)
     solver.load_state_dict(state["learner"]["solver"])
-    return Trained(folder.path, state["epoch"], settings, solver.eval())
+    method = None if folder.manifest()["kind"] == CONVERTED else settings.method
+    return Trained(folder.path, state["epoch"], settings, solver.eval(), method)
 
 
 def _from_folder(path: Path, say: Callable[[str], object]) -> tuple[RunFolder, dict[str, Any]]:

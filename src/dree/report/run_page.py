@@ -30,7 +30,7 @@ def metrics_summary(path: Path) -> RichTable:
 def write_run_page(path: Path) -> Path:
     """Write `report.html` into a run's folder, from what the run has logged so far."""
     folder = RunFolder.open(path)
-    settings, manifest = folder.settings(), folder.manifest()
+    settings, manifest, found = folder.settings(), folder.manifest(), _metrics(folder)
     stream = settings.stream()
     epochs, matrix, tasks = folder.gaps()
     titles = {name: task_title(name, task) for name, task in settings.test_tasks(stream).items()}
@@ -38,7 +38,7 @@ def write_run_page(path: Path) -> Path:
     final = {f"epoch {epoch}": dict(zip(tasks, matrix[row], strict=True)) for epoch, row in _rows(epochs).items()}
     sections: list[Section] = [
         Heading("Result"),
-        metrics_section(_metrics(folder)),
+        metrics_section(found),
         gaps_section({name: {task: float(gap) for task, gap in row.items()} for name, row in final.items()}, titles),
         Heading("Learning curves"),
         Picture.of(

@@ -1,0 +1,113 @@
+"""`dree convert` as a user meets it: evaluate and solve take what it makes, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from command_line import dree, invoke
+from dree.data import load_test
+from dree.errors import DreeError
+from dree.experiments.trained import load_trained
+from original_pomo import Original, save_original
+
+STOPS = {"coordinates": [[0, 0], [3, 0], [3, 4], [0, 4], [1, 2]]}
+DEMANDS = {"demands": [0, 2, 3, 1, 2], "capacity": 5}
+
+
+@pytest.fixture
+def checkpoint(tmp_path, problem) -> Path:
+    return save_original(tmp_path / "checkpoint-2.pt", Original(problem))
+
+
+def test_evaluate_and_solve_take_what_was_converted(tmp_path, checkpoint, problem):
+    out = tmp_path / "new/solver"
+    shown = invoke("convert", checkpoint, out)
+    assert f"POMO for {problem.upper()}: width 16, 2 encoder layers, feed-forward 24." in shown
+    assert "Here there are 8 of 2." in shown
+    assert "batch-no-track" in shown
+    assert f"dree evaluate {out}" in shown
+    assert [path.name for path in out.parent.iterdir()] == ["solver"]
+    invoke("evaluate", out, "--limit", 2, "--device", "cpu", "--json", tmp_path / "x.json")
+    result = json.loads((tmp_path / "x.json").read_text())
+    assert (result["problem"], result["epoch"], result["method"]) == (problem, 2, None)
+    assert len(result["rows"]) == 6
+    assert "epoch 2" in invoke("evaluate", out / "checkpoint/000000002.safetensors", "--limit", 1, "--device", "cpu")
+    (tmp_path / "stops.json").write_text(json.dumps(STOPS | (DEMANDS if problem == "cvrp" else {})))
+    invoke("solve", tmp_path / "stops.json", "--run", out, "--json", tmp_path / "routes.json")
+    routes = json.loads((tmp_path / "routes.json").read_text())["routes"]
+    assert sorted(node for route in routes for node in route) == list(range(problem == "cvrp", 5))
+
+
+def test_the_solver_on_the_disk_answers_like_the_original(tmp_path, problem):
+    reference = Original(problem)
+    invoke("convert", save_original(tmp_path / "a.pt", reference), tmp_path / "out")
+    instances = load_test(problem, "U", 20).instances[:2]
+    actions, _ = reference.rollout(instances)
+    ours = load_trained(tmp_path / "out").solver.solve(instances).actions
+    assert torch.equal(ours, actions[..., 1:] if problem == "cvrp" else actions)
+
+
+def test_the_manifest_says_where_the_solver_comes_from_and_a_run_it_is_not(tmp_path, checkpoint):
+    out = tmp_path / "out"
+    assert "batch-no-track" not in invoke("convert", checkpoint, out, "--norm", "instance", "--heads", 4)
+    manifest = json.loads((out / "manifest.json").read_text())
+    digest = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+    assert manifest["kind"] == "converted"
+    assert manifest["converted"] == {"file": "checkpoint-2.pt", "sha256": digest, "norm": "instance"}
+    assert manifest["settings"]["solver"]["heads"] == 4
+    with pytest.raises(DreeError, match="is a solver that was converted, not a run"):
+        invoke("run", "--resume", out)
+    for command in (["metrics"], ["report"], ["results", "add", "--folder", tmp_path / "results"]):
+        with pytest.raises(DreeError, match="has not been tested yet"):
+            invoke(*command, out)
+
+
+def test_what_exists_is_never_overwritten(tmp_path):
+    checkpoint = save_original(tmp_path / "a.pt", Original("tsp"))
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("file", "folder", "link", "a.pt"):
+        with pytest.raises(DreeError, match="exists already and was left alone"):
+            invoke("convert", checkpoint, tmp_path / name)
+    assert (tmp_path / "file").read_text() == "mine"
+    assert not list((tmp_path / "folder").iterdir())
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_conversion_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
+    checkpoint = save_original(tmp_path / "a.pt", Original("tsp"))
+
+    def full(*_: object) -> None:
+        raise DreeError("Cannot write")
+
+    monkeypatch.setattr("dree.experiments.converted.save_checkpoint", full)
+    with pytest.raises(DreeError, match="Cannot write"):
+        invoke("convert", checkpoint, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.pt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.pt", "out"], "There is no file none.pt"),
+        (["text.pt", "out"], "text.pt is no file of torch.save, or is damaged"),
+        (["a-batch.pt", "out"], "--norm instance"),
+        (["a-batch.pt", "out", "--norm", "batch"], "Unknown norm 'batch'"),
+        (["a-batch.pt", "out", "--norm", "instance", "--heads", "0"], "'heads' must be positive"),
+        (["a-batch.pt", "out", "--norm", "instance", "--heads", "3"], "width 16 must be a multiple of its heads, 3"),
+    ],
+)
+def test_bad_input_ends_in_a_message_and_writes_nothing(tmp_path, arguments, message):
+    save_original(tmp_path / "a-batch.pt", Original("cvrp"))
+    (tmp_path / "text.pt").write_text("hello")
+    result = dree("convert", *arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert message in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"a-batch.pt", "text.pt"}
