@@ -17,7 +17,8 @@ os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 # glibc gives freed memory back to the system above 128 KiB, and gets it back page by page. Keep it: up to 1 GiB, and
 # arrays of up to 32 MiB among it.
-if sys.platform == "linux" and "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+_their_own = any(name.startswith("MALLOC_") for name in os.environ) or "malloc" in os.environ.get("GLIBC_TUNABLES", "")
+if sys.platform == "linux" and not _their_own:
     _mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: None)
     _mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
     _mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD

@@ -42,6 +42,10 @@ class Hub(ThreadingHTTPServer):
         self.hashes = {name: sha256(body) for name, body in self.files.items()}
         self.ranges = True
         self.pointers = True
+        self.lengths = True
+        self.back = 0  # a range begins so many bytes too early
+        self.most: int | None = None  # a range has at most so many bytes
+        self.total: str | None = None  # what a range says of the length of the whole
         self.cut: int | None = None  # the connection breaks after so many bytes
         self.asked: list[tuple[str, str | None]] = []  # what was asked for, and its range
 
@@ -80,11 +84,16 @@ class Handler(BaseHTTPRequestHandler):
         if start >= len(body):
             self.send_error(416)
         else:
-            self._send(206, body[start:], **{"Content-Range": f"bytes {start}-{len(body) - 1}/{len(body)}"})
+            start -= self.server.back
+            some = body[start:][: self.server.most]
+            total = self.server.total or len(body)
+            self._send(206, some, **{"Content-Range": f"bytes {start}-{start + len(some) - 1}/{total}"})
 
     def _send(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)
-        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+        if self.server.lengths:
+            self.send_header("Content-Length", str(len(body)))
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
         whole = self.server.cut is None or status == 302
@@ -197,6 +206,67 @@ def test_without_ranges_it_begins_again(hub, folder):
     assert hub.bodies == [("delivery_jl.csv", f"bytes={14 * 1000}-")]
     assert (folder / "delivery_jl.csv").read_bytes() == content("jl")
     assert not part.exists()
+
+
+@pytest.fixture
+def part(folder) -> Path:
+    """The first 1500 bytes of Jilin's file, fetched by an earlier call."""
+    folder.mkdir(parents=True)
+    path = folder / "delivery_jl.csv.part"
+    path.write_bytes(content("jl")[:1500])
+    return path
+
+
+def refused(folder: Path, words: str) -> None:
+    """Jilin's file does not come; its part is right and alone in the folder."""
+    with pytest.raises(DreeError, match=words):
+        download(folder, ["jl"])
+    assert names(folder) == ["delivery_jl.csv.part"]
+    assert content("jl").startswith((folder / "delivery_jl.csv.part").read_bytes())
+
+
+def test_a_range_that_begins_elsewhere_is_not_appended(hub, folder, part):
+    hub.back = 100
+    refused(folder, "asked for the bytes from 1500 on, but sends 'bytes 1400-")
+    assert part.stat().st_size == 1500
+
+
+def test_a_range_that_ends_early_is_kept_and_goes_on(hub, folder, part):
+    hub.most = 1200
+    refused(folder, f"broke off {len(content('jl')) - 2700} bytes before the end .* kept")
+    assert part.stat().st_size == 2700
+    hub.most = None
+    download(folder, ["jl"])
+    assert (folder / "delivery_jl.csv").read_bytes() == content("jl")
+
+
+def test_a_range_of_an_unknown_whole_is_kept(hub, folder, part):
+    hub.most, hub.total = 1200, "*"
+    refused(folder, "so it is not used. delivery_jl.csv.part is kept")
+    assert part.stat().st_size == 2700
+
+
+@pytest.mark.parametrize("lengths", [True, False])
+def test_a_page_in_place_of_the_rest_leaves_the_part(hub, folder, part, lengths):
+    hub.ranges, hub.lengths = False, lengths
+    hub.files["delivery_jl.csv"] = b"<html>Log in, please</html>"
+    refused(folder, "so it is not used. delivery_jl.csv.part is kept")
+    assert part.stat().st_size == 1500
+
+
+def test_a_whole_file_that_breaks_off_leaves_the_part(hub, folder, part):
+    hub.ranges, hub.cut = False, 1000
+    refused(folder, f"broke off {len(content('jl')) - 1000} bytes before the end")
+    assert part.stat().st_size == 1500
+
+
+def test_a_cut_that_no_length_tells_of_leaves_the_part(hub, folder):
+    hub.lengths, hub.cut = False, 1500
+    refused(folder, "so it is not used. delivery_jl.csv.part is kept")
+    hub.cut = None
+    download(folder, ["jl"])
+    assert hub.bodies[-1] == ("delivery_jl.csv", "bytes=1500-")
+    assert names(folder) == ["SHA256SUMS", "delivery_jl.csv"]
 
 
 def test_a_part_that_is_whole_already_becomes_the_file(hub, folder):
@@ -324,6 +394,28 @@ def test_unknown_cities_and_impossible_places_are_refused(hub, folder, tmp_path,
     with pytest.raises(DreeError, match="DREE_LADE_URL is /mirror, but must begin with https"):
         download(folder)
     assert (hub.asked, folder.exists()) == ([], False)
+
+
+@pytest.mark.parametrize("city", ["sh", "jl"])
+@pytest.mark.parametrize("address", ["http://[bad", "{hub}/ü"])
+def test_an_address_that_is_none_is_named(hub, folder, monkeypatch, city, address):
+    monkeypatch.setenv("DREE_LADE_URL", address.format(hub=hub.address))
+    with pytest.raises(DreeError, match=r"is not a valid address: .* Correct DREE_LADE_URL"):
+        download(folder, [city])
+
+
+def test_sums_that_are_not_text_are_named(hub, folder):
+    folder.mkdir(parents=True)
+    (folder / "SHA256SUMS").write_bytes(b"\xff\xfe")
+    with pytest.raises(DreeError, match=r"Cannot read .*SHA256SUMS: .* Delete it"):
+        download(folder, ["sh"])
+    assert hub.asked == []
+
+
+def test_a_folder_under_the_name_is_named(hub, folder):
+    (folder / "delivery_jl.csv").mkdir(parents=True)
+    with pytest.raises(DreeError, match=r"Cannot read .*delivery_jl.csv: Is a directory\. Move it away"):
+        download(folder, ["jl"])
 
 
 def invoke(*arguments: object):

@@ -56,6 +56,17 @@ def test_a_step_is_adams_with_the_papers_settings(problem):
     assert compared > 20
 
 
+def test_a_lesson_of_the_best_alone_still_has_the_originals_with_all_their_tours(problem):
+    whole = learner(problem).attempt(random_instances(problem, 3, 6, seed=1), "solve")
+    part = whole.best_only(small_solver(problem)).map(torch.clone)
+    for lesson in (whole, part):
+        instances, tours = lesson.originals()
+        assert instances.coords.equal(whole.instances.coords[:3])
+        assert tours.actions.equal(whole.tours.actions[:3])
+        assert tours.costs.equal(whole.tours.costs[:3])
+    assert part.best()[1].costs.equal(whole.best()[1].costs)
+
+
 def test_learning_augments_eightfold_by_default(problem):
     seen = []
 

@@ -37,6 +37,15 @@ def relative(gradients, references):
     return float(distance / sum(b.square().sum() for b in references).sqrt())
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_tours_are_legal_whatever_the_floats_of_a_solver(problem, dtype):
+    given = random_instances(problem, 2, 6, seed=1)
+    tours = small_solver(problem).to(dtype).solve(replace(given, coords=given.coords.to(dtype)))
+    for row in range(2):
+        for actions, cost in zip(tours.actions[row].tolist(), tours.costs[row].tolist(), strict=True):
+            assert checked_cost(given, row, actions) == pytest.approx(cost, rel=0.05)
+
+
 @pytest.mark.parametrize(("kind", "count"), [("tsp", 1_269_760), ("cvrp", 1_254_016)])
 def test_the_network_has_as_many_parameters_as_the_original(kind, count):
     assert sum(parameter.numel() for parameter in POMO(kind).parameters()) == count

@@ -1,7 +1,8 @@
 """LaDe-D's public files, fetched from where they are published: with the right hash, or not at all.
 
-What came of a file before the connection broke stays as NAME.part, and the next call goes on with it. `SHA256SUMS` in
-the same folder has the hashes of all files that were found right there; from then on they must not change.
+What came of a file before the connection broke stays as NAME.part, and the next call goes on with it. It is deleted
+only when it is as long as the file and has another hash. `SHA256SUMS` in the same folder has the hashes of all files
+that were found right there; from then on they must not change.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ REVISION = "be2cec02775cafc8d52230303f32134382bcc50b"  # a commit, so that every
 SUMS = "SHA256SUMS"
 PATIENCE = 60  # seconds without an answer
 BLOCK = 1 << 20
+SPAN = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 SUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\n")
 
@@ -101,6 +103,11 @@ class _File:
         return self.folder / f"{self.name}.part"
 
     @property
+    def anew(self) -> Path:
+        """Where the whole file goes when it comes although a part is there."""
+        return self.folder / f"{self.name}.part.new"
+
+    @property
     def address(self) -> str:
         return f"{self.hub}/resolve/{REVISION}/delivery/{self.name}"
 
@@ -113,7 +120,7 @@ class _File:
         """Whether the whole file is there. Another one under its name is refused."""
         if not self.path.exists():
             return False
-        expected, found = self._expected(), _sha256(self.path)
+        found, expected = _sha256(self.path), self._expected()
         if found != expected:
             raise DreeError(
                 f"{self.path} is not the published file: its SHA-256 is {found}, not {expected}. Move it away and it "
@@ -125,17 +132,31 @@ class _File:
     def fetch(self, advance: Advance) -> None:
         """Fetch what is missing; the file has its name only when its hash is right."""
         expected = self._expected()
-        self._complete(advance)
-        found = _sha256(self.part)
-        if found != expected:
+        try:
+            came, whole = self._complete(advance)
+            found = _sha256(came)
+            if found != expected:
+                raise self._wrong(found, expected, keep=came != self.part or not whole)
+            self._record(found)
+            came.replace(self.path)
+            self.part.unlink(missing_ok=True)
+        finally:
+            self.anew.unlink(missing_ok=True)
+
+    def _wrong(self, found: str, expected: str, keep: bool) -> DreeError:
+        """What to say of a wrong hash. The part is deleted, but for one whose bytes may be right."""
+        if not keep:
             self.part.unlink()
-            recorded = f" If the change is meant, delete its line in {SUMS}." if self.name in self._sums() else ""
-            raise DreeError(
-                f"What came as {self.name} has the SHA-256 {found}, not {expected}, so it was deleted. Call again to "
-                f"fetch it anew; if that does not help, {self.address} has changed.{recorded}"
-            )
-        self._record(found)
-        self.part.replace(self.path)
+        fate = (
+            f"is not used. {self.part.name} is kept: call again to go on with it"
+            if keep
+            else "was deleted. Call again to fetch it anew"
+        )
+        recorded = f" If the change is meant, delete its line in {SUMS}." if self.name in self._sums() else ""
+        return DreeError(
+            f"What came as {self.name} has the SHA-256 {found}, not {expected}, so it {fate}; if that does not help, "
+            f"{self.address} has changed.{recorded}"
+        )
 
     def _expected(self) -> str:
         """The hash that the file must have: the published one, the one that it had before, or what the hub says."""
@@ -153,8 +174,8 @@ class _File:
             )
         return str(found[1], "ascii")
 
-    def _complete(self, advance: Advance) -> None:
-        """Make the part as long as the file is at its address, asking for the missing bytes alone."""
+    def _complete(self, advance: Advance) -> tuple[Path, bool]:
+        """Ask for the bytes that the part lacks. Gives where the file is now, and whether it is known to be whole."""
         start = _size(self.part)
         with self._reaching(self.address):
             try:
@@ -162,25 +183,40 @@ class _File:
             except HTTPError as error:
                 if error.code == 416 and start:  # nothing is missing
                     error.close()
-                    return
+                    return self.part, True
                 raise
         with answer:
+            rest = answer.status == 206  # else the whole file comes
+            missing = self._missing(answer, start) if rest else answer.length
+            path = self.part if rest or not start else self.anew
             try:
-                with self.part.open("ab" if answer.status == 206 else "wb") as file:  # else the whole file comes
-                    for chunk in self._chunks(answer):
+                with path.open("ab" if rest else "wb") as file:
+                    for chunk in self._chunks(answer, answer.length if missing is None else missing):
                         file.write(chunk)
                         advance(len(chunk))
                     file.flush()
                     os.fsync(file.fileno())
             except OSError as error:
                 raise DreeError(
-                    f"Cannot write {self.part}: {error.strerror}. What was fetched is kept. Make room, then the same "
+                    f"Cannot write {path}: {error.strerror}. What was fetched is kept. Make room, then the same "
                     "command goes on."
                 ) from error
+        return path, missing is not None
 
-    def _chunks(self, answer: HTTPResponse) -> Iterator[bytes]:
+    def _missing(self, answer: HTTPResponse, start: int) -> int | None:
+        """So many bytes follow the first ones, if the answer says it. One that begins elsewhere is refused."""
+        said = answer.headers["Content-Range"] or ""
+        span = SPAN.fullmatch(said)
+        if span is None or int(span[1]) != start:
+            raise DreeError(
+                f"{self.address} was asked for the bytes from {start} on, but sends '{said}'. What was fetched is "
+                f"kept. Try later, or delete {self.part} and it is fetched anew."
+            )
+        return None if span[2] == "*" else int(span[2]) - start
+
+    def _chunks(self, answer: HTTPResponse, length: int | None) -> Iterator[bytes]:
         """The bytes of an answer, all of them."""
-        left = answer.length or 0
+        left = length or 0
         with self._reaching(self.address):
             while chunk := answer.read(BLOCK):
                 left -= len(chunk)
@@ -209,6 +245,11 @@ class _File:
                 f"the same command goes on. Or fetch {self.address} elsewhere, put it at {self.path} and leave "
                 "--download out."
             ) from error
+        except ValueError as error:
+            raise DreeError(
+                f"{address} is not a valid address: {error}. Correct DREE_LADE_URL (other letters than ASCII are "
+                f"written as %XX), or leave it out: then {HUB} is asked."
+            ) from error
 
     def _sums(self) -> dict[str, str]:
         """The hashes that were recorded in the folder, by name."""
@@ -221,7 +262,10 @@ class _File:
 
     def _recorded(self) -> str:
         sums = self.folder / SUMS
-        return sums.read_text(encoding="utf-8") if sums.exists() else ""
+        try:
+            return sums.read_text(encoding="utf-8") if sums.exists() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise DreeError(f"Cannot read {sums}: {error}. Delete it and it is written anew.") from error
 
 
 def _request(address: str, start: int = 0) -> Request:
@@ -233,5 +277,8 @@ def _size(path: Path) -> int:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DreeError(f"Cannot read {path}: {error.strerror}. Move it away and the file is fetched.") from error

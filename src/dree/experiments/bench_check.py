@@ -72,7 +72,7 @@ def check(problem: str, n: int, batch: int, precision: str, device: torch.device
         found.append(Finding(problem, n, precision, "same greedy tours", identical))
     else:
         found.append(Finding(problem, n, precision, "gradient, cosine", cosine, at_least=0.98))
-    if learner.captures:
+    if learner.captures(instances.nodes):
         captured = captured_difference(problem, instances, precision)
         found.append(Finding(problem, n, precision, "captured gradient", captured, at_most=CAPTURED_BAR[precision]))
     return found

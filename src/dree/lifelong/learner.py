@@ -121,7 +121,7 @@ class Learner:
         replayed after that: it must depend on nothing but them, the generator and the solver's weights, and what it
         returns must be tensors or be able to `map` their tensors.
         """
-        if self._graphs is None or not self.solver.capturable(instances.nodes):
+        if self._graphs is None or not self.captures(instances.nodes):
             return work(self.generator(purpose), instances, *inputs)
         fields = len(instances.tensors())
 
@@ -136,10 +136,9 @@ class Learner:
         with in_precision(self.settings.precision, self.device, learning=True):
             return (solver or self.solver).encode(instances)
 
-    @property
-    def captures(self) -> bool:
-        """Whether `differentiate` captures."""
-        return self._graphs is not None
+    def captures(self, nodes: int) -> bool:
+        """Whether `differentiate` captures work on instances of so many nodes."""
+        return self._graphs is not None and self.solver.capturable(nodes)
 
     def generator(self, purpose: str) -> torch.Generator:
         """The generator of this batch for one purpose."""

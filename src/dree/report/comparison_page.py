@@ -80,7 +80,7 @@ def _runs(paths: Sequence[Path]) -> dict[str, RunFolder]:
 def _in_words(metrics: Mapping[str, Metrics]) -> str:
     """The result for those who do not read tables."""
     each = [
-        f"{label} ends with an average gap of {values.AP:.2f} %, {values.AFB:.2f} points above its best on each task."
+        f"{label} ends with an average gap of {values.AP:z.2f} %, {values.AFB:z.2f} points above its best on each task."
         for label, values in metrics.items()
     ]
     return " ".join([*each, "The points above the best are what a method has forgotten."])

@@ -147,7 +147,7 @@ def _add_summary(table: Table, results: Sequence[LibraryResult], library: str | 
         rows = [row for row in published(library).rows if row["instance"] in names]
         columns += [mean_and_std([row["gap"] for row in rows if row["method"] == method]) for method in methods]
     for index, name in enumerate(("mean", "std")):
-        unrounded, rounded, *paper = (UNKNOWN if each is None else f"{each[index]:.2f}" for each in columns)
+        unrounded, rounded, *paper = (UNKNOWN if each is None else f"{each[index]:z.2f}" for each in columns)
         table.add_row(name, "", "", "", unrounded, "", rounded, *paper)
 
 

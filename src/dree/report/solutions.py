@@ -21,7 +21,7 @@ def learned_solutions(path: Path, label: str = "") -> dict[str, Solution]:
     for law, test in _own_tests(settings).items():
         routes = answer(solver, test.instances[:1])
         gap = (routes.cost / float(test.references[0]) - 1) * 100
-        found[law] = _first(test, routes.actions, f"{law_title(law)}{label and ', '}{label}: {gap:+.1f} %")
+        found[law] = _first(test, routes.actions, f"{law_title(law)}{label and ', '}{label}: {gap:+z.1f} %")
     return found
 
 

@@ -21,7 +21,13 @@ from dree.solvers.decoding import ENDLESS, Decoder, TableDecoder, kernels_serve,
 from dree.solvers.layers import EncoderLayer
 from dree.solvers.tape import Tape
 
-MINUS_INFINITY = {torch.float32: (torch.int32, -(1 << 23)), torch.float64: (torch.int64, -(1 << 52))}  # its bits
+# Of each kind of float, integers as wide, and the one with the bits of minus infinity.
+MINUS_INFINITY = {
+    torch.float64: (torch.int64, -(1 << 52)),
+    torch.float32: (torch.int32, -(1 << 23)),
+    torch.bfloat16: (torch.int16, -(1 << 7)),
+    torch.float16: (torch.int16, -(1 << 10)),
+}
 CHUNK_BYTES = {"cpu": 8 * 2**20, "cuda": 2**30}  # fastest: what stays in the cache; what fills the device
 
 
@@ -83,7 +89,7 @@ class POMO(Solver):
         if instances.demands is None or instances.capacity is None:
             embedded: Tensor = self.embed(coords)
             return embedded
-        share = (instances.demands / instances.capacity[:, None])[..., None]
+        share = (instances.demands / instances.capacity[:, None])[..., None].to(coords.dtype)
         customers = torch.cat([coords, share], dim=-1)[:, 1:]
         return torch.cat([self.embed_depot(coords[:, :1]), self.embed(customers)], dim=1)
 

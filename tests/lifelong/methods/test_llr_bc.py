@@ -113,6 +113,29 @@ def test_only_the_copy_that_is_not_mirrored_is_remembered(problem):
     assert all(step.instances.coords.equal(batch.coords) for step in method.collected.items)
 
 
+def test_where_lessons_are_captured_the_same_is_remembered_and_replayed(problem, monkeypatch):
+    """There a lesson has only the best tours and the originals', and steps are replayed one by one."""
+    losses, remembered = [], []
+    for captured in (False, True):
+        monkeypatch.setattr(Learner, "captures", lambda *_, captured=captured: captured)
+        learner = Learner(small_solver(problem), make_method("llr-bc", {"sample": 4}), LearnerSettings(), seed=3)
+        learner.best_only = captured
+        method, replay = learner.method, learner.method._distance
+        sizes: list[int] = []
+        method._distance = lambda *a, sizes=sizes, replay=replay: (sizes.append(len(a[1])), replay(*a))[1]
+        stream = make_stream("drift", problem, 1, 5)
+        for epoch in (1, 2):
+            learn_epoch(learner, stream, epoch, problem=problem)
+        losses.append(learner.learn(random_instances(problem, 3, 6, seed=9)).loss)
+        remembered.append(method.collected.items)
+        assert (max(sizes) == 1) is captured
+    torch.testing.assert_close(*losses)
+    for one, two in zip(*remembered, strict=True):
+        assert one.instances.coords.equal(two.instances.coords)
+        assert one.state.current.equal(two.state.current)
+        torch.testing.assert_close(one.policy, two.policy, rtol=1e-4, atol=1e-5)
+
+
 def test_both_buffers_go_through_their_state_and_share_what_they_share():
     learner = learner_with("cvrp", buffer=12)
     stream = make_stream("drift", "cvrp", 1, 5)

@@ -132,7 +132,7 @@ class DREE(Method):
 
     def behaviour_replay(self, learner: Learner, old: Experience) -> Tensor:
         """How far the policy has gone from a remembered one."""
-        if learner.captures:
+        if learner.captures(old.instances.nodes):
             old = old.rounded(16)  # few lengths, hence few captures
 
         def work(_: torch.Generator, instances: Instances, *remembered: Tensor) -> tuple[Tensor]:

@@ -101,9 +101,11 @@ class LLRBC(Method):
             return None
         chosen = torch.randperm(len(self.replayed), generator=learner.chance("experience"))[: self.options.sample]
         steps = sorted((self.replayed[row] for row in chosen.tolist()), key=_shape)
-        groups = [[step] for step in steps]  # few shapes, hence few captures
-        if not learner.captures:
-            groups = [list(group) for _, group in groupby(steps, key=_shape)]
+        groups: list[list[Step]] = []
+        for _, alike in groupby(steps, key=_shape):
+            group = list(alike)
+            alone = learner.captures(group[0].instances.nodes)  # few shapes, hence few captures
+            groups += [[step] for step in group] if alone else [group]
         alpha = PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
         total = torch.stack([self._distance(learner, group) for group in groups]).sum()
         return alpha * total / len(steps)
