@@ -47,7 +47,7 @@ def demo(
         list[str] | None, typer.Option("--set", help="Change a setting, for example epochs=20. Repeatable.")
     ] = None,
 ) -> None:
-    """Fine-tuning and DREE learn the same small drifting stream on the CPU; a page compares them (3 minutes)."""
+    """Fine-tuning and DREE learn the same small drifting stream on the CPU; a page compares them (2 to 3 minutes)."""
     from dree.experiments import Run
     from dree.experiments.demo import COST, PAGE, clear_demo, demo_settings
     from dree.experiments.material import load_tests
