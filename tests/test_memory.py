@@ -23,7 +23,7 @@ def resident(**variables: str) -> float:
     return int(done.stdout) / 1024
 
 
-@pytest.mark.skipif("glibc" not in platform.libc_ver(), reason="of glibc")
+@pytest.mark.skipif("glibc" not in platform.libc_ver(), reason="only glibc has this setting")
 def test_freed_memory_is_kept_unless_the_user_has_an_own_mind():
     assert resident() > 64
     assert resident(MALLOC_MMAP_THRESHOLD_="131072") < 48
