@@ -22,6 +22,7 @@ LAYERS = [
     {"evaluation", "testing"},
     {"experiments"},
     {"report"},
+    {"reproduce"},
     {"terminal"},
     {"cli_bench", "cli_convert", "cli_data", "cli_drift", "cli_evaluate", "cli_lade", "cli_runs"},
     {"cli"},

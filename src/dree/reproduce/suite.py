@@ -1,0 +1,71 @@
+"""Reproduce experiments: carry their runs out, then write their tables and figures and one report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dree.bars import Bars, Say, no_bar
+from dree.errors import DreeError
+from dree.experiments.engines.base import RUNS, Engine, Outcome, Tell
+from dree.experiments.tables import PaperTable
+from dree.reproduce.base import Choice, Experiment, Figure, Found
+from dree.reproduce.plan import Plan, finished, make_plan
+
+TABLES, FIGURES = "tables", "figures"
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What came out."""
+
+    tables: tuple[PaperTable, ...]
+    figures: tuple[Figure, ...]
+    missing: tuple[str, ...]  # what is not there, and why
+
+
+def carry_out(plan: Plan, choice: Choice, engine: Engine, out: Path, tell: Tell, say: Say, bars: Bars) -> list[Outcome]:
+    """Prepare and finish all runs of a plan; what is finished already is left alone."""
+    for experiment in plan.experiments:
+        experiment.prepare(choice, say, bars)
+    left = [job for job in plan.jobs if not finished(job, out)]
+    done = [Outcome(job, out / RUNS / job.name) for job in plan.jobs if job not in left]
+    return [*done, *(engine.carry_out(left, out, tell) if left else [])]
+
+
+def evaluate(
+    experiments: Sequence[Experiment], choice: Choice, outcomes: Sequence[Outcome], out: Path, say: Say, bars: Bars
+) -> Reproduced:
+    """Tables and figures from the runs that were finished; an experiment that fails does not keep the others."""
+    runs = {outcome.job.name: outcome.run for outcome in outcomes if outcome.run is not None}
+    found = Found(runs, out, say, bars)
+    missing = [f"{outcome.job.name}: {outcome.error}" for outcome in outcomes if outcome.error is not None]
+    tables: list[PaperTable] = []
+    figures: list[Figure] = []
+    for experiment in experiments:
+        try:
+            tables += experiment.tables(choice, found)
+            figures += experiment.figures(choice, found, out / FIGURES)
+        except (DreeError, OSError) as error:
+            missing.append(f"{experiment.name}: {error}")
+    return Reproduced(tuple(tables), tuple(figures), tuple(missing))
+
+
+def reproduce(
+    experiments: Sequence[Experiment],
+    choice: Choice,
+    engine: Engine,
+    out: Path,
+    tell: Tell = lambda _: None,
+    say: Say = lambda _: None,
+    bars: Bars = no_bar,
+    planned: Callable[[Plan], object] = lambda _: None,
+) -> Reproduced:
+    """Everything: plan, run, evaluate. `planned` hears of the plan before anything is run."""
+    plan = make_plan(experiments, choice)
+    planned(plan)
+    outcomes = carry_out(plan, choice, engine, out, tell, say, bars)
+    result = evaluate(plan.experiments, choice, outcomes, out, say, bars)
+    lacking = tuple(f"{experiment.name} needs {reason}." for experiment, reason in plan.lacking)
+    return Reproduced(result.tables, result.figures, (*lacking, *result.missing))
