@@ -31,6 +31,9 @@ class Solver(nn.Module, ABC):
     """A neural network that constructs tours, for one problem."""
 
     rules: Rules
+    # Where encodings depend on what else is in the batch, how many instances, with their symmetric copies, are encoded
+    # together in tests, so that results depend on no device and no limit of memory. None: an instance's is its own.
+    encoding_batch: int | None = None
 
     def capturable(self, nodes: int) -> bool:
         """Whether encoding, solving and scoring instances of this size never wait for the device.
