@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from conftest import random_instances
 from dree.errors import DreeError
 from dree.problems import Instances, Tours
-from dree.solvers import POMO, Omni, POMOSettings, make_solver
+from dree.solvers import POMOSettings, make_solver
 from dree.solvers.convert import original_names, read_original
 from original_pomo import Original, save_original
 
@@ -20,9 +21,6 @@ from original_pomo import Original, save_original
 @pytest.fixture
 def path(tmp_path) -> Path:
     return tmp_path / "checkpoint-2.pt"
-
-
-KINDS = {"pomo": POMO, "omni": Omni}
 
 
 def double(instances: Instances) -> Instances:
@@ -39,7 +37,7 @@ def test_encoder_tours_and_log_probabilities_are_the_originals(path, problem, cu
     original = read_original(path, norm=norm)
     assert (original.problem, original.epoch, original.norm) == (problem, 2, norm)
     assert original.settings == POMOSettings(width=16, heads=8, layers=2, feed_forward=24)
-    solver = KINDS[original.solver](original.problem, original.settings)
+    solver = make_solver(original.problem, original.solver, asdict(original.settings))
     solver.load_state_dict(original.weights)
     solver.double()
     instances = double(random_instances(problem, 3, customers, seed=1))

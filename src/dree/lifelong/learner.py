@@ -20,14 +20,18 @@ from dree.lifelong.graphs import Graphs, Work
 from dree.lifelong.methods import Lesson, Method
 from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
+from dree.settings import build
 from dree.solvers import Solver
 from dree.solvers.precision import PRECISIONS, in_precision
+
+OPTIMISERS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
 
 @dataclass(frozen=True)
 class LearnerSettings:
     """How a learner learns, whatever the method. The defaults are the paper's."""
 
+    optimiser: str = "adam"  # or adamw
     learning_rate: float = 1e-4
     weight_decay: float = 1e-6
     augmentation: int = 8  # symmetric copies of every instance: 1 or 8
@@ -41,6 +45,8 @@ class LearnerSettings:
             raise DreeError(f"The weight decay must not be negative, as {self.weight_decay} is.")
         if self.augmentation not in (1, 8):
             raise DreeError(f"Augmentation must be 1 or 8 copies, not {self.augmentation}.")
+        if self.optimiser not in OPTIMISERS:
+            raise unknown("optimiser", self.optimiser, OPTIMISERS)
         if self.precision not in PRECISIONS:
             raise unknown("precision", self.precision, PRECISIONS)
 
@@ -56,12 +62,12 @@ class Progress:
 class Learner:
     """A solver, a method, an optimiser and a seed."""
 
-    optimiser: torch.optim.Adam
+    optimiser: torch.optim.Adam  # or AdamW, which derives from it
 
     def __init__(self, solver: Solver, method: Method, settings: LearnerSettings | None = None, seed: int = 0) -> None:
         self.solver = solver
         self.method = method
-        self.settings = settings = settings or LearnerSettings()
+        self.settings = settings = settings or build(LearnerSettings, solver.learning)
         self.seed = seed
         self.batches = 0  # learned so far
         self.device = next(solver.parameters()).device
@@ -156,7 +162,8 @@ class Learner:
     def renew_optimiser(self) -> None:
         """An optimiser without memory of earlier gradients."""
         rate, decay = self.settings.learning_rate, self.settings.weight_decay
-        self.optimiser = torch.optim.Adam([self._flat.weights], lr=rate, weight_decay=decay, fused=True)
+        kind = OPTIMISERS[self.settings.optimiser]
+        self.optimiser = kind([self._flat.weights], lr=rate, weight_decay=decay, fused=True)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that must survive an interruption, as tensors and plain values."""
