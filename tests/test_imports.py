@@ -23,7 +23,7 @@ LAYERS = [
     {"experiments"},
     {"report"},
     {"terminal"},
-    {"cli_bench", "cli_convert", "cli_data", "cli_drift", "cli_evaluate", "cli_lade", "cli_runs"},
+    {"cli_bench", "cli_convert", "cli_data", "cli_drift", "cli_evaluate", "cli_lade", "cli_pretrain", "cli_runs"},
     {"cli"},
     {"__main__"},
 ]

@@ -97,7 +97,7 @@ def test_a_schedule_goes_on_from_a_state():
         ({"learning_rate": -1.0}, "'learning_rate' must be positive"),
         ({"order": "third"}, "Unknown order 'third'"),
         ({"precision": "fp8"}, "Unknown precision"),
-        ({"smallest": 1}, "must grow from at least 2"),
+        ({"smallest": 1}, "at least 2"),
         ({"smallest": 60, "largest": 50}, "not 60 to 50"),
         ({"probe": 300}, "cannot take 300 instances of a pool of 200"),
     ],
