@@ -15,15 +15,18 @@ import pytest
 import torch
 
 from dree.errors import DreeError
+from dree.experiments import DEMO, Run
 from dree.experiments.pretrain import Pretraining
 from dree.experiments.pretrain_settings import SMALL, PretrainSettings, pretrain_preset
 from dree.experiments.probe import Probe
 from dree.experiments.trained import load_trained
+from dree.lifelong import METHODS
 from dree.lifelong.checkpoint import checkpoints
 from dree.lifelong.meta import Schedule
 from dree.settings import override
 from dree.solvers import make_solver
 from small_runs import PRETRAINING, as_options
+from small_runs import SMALL as RUN
 
 FILES = ("metrics.jsonl", "tests.csv", "checkpoint/000000012.safetensors", "checkpoint/000000009.safetensors")
 
@@ -203,3 +206,16 @@ def test_presets_and_wrong_settings():
         with pytest.raises(DreeError, match=message):
             override(SMALL, changes)
     assert replace(SMALL, seed=3).as_run().seed == 3
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_goes_on_from_it(tmp_path, method):
+    Pretraining.start(tmp_path / "first", tiny(iterations=1)).finish()
+    network = {name: value for name, value in PRETRAINING.items() if name.startswith("solver.")}
+    changes = {**RUN, **network, "epochs": 5, "problem": "tsp", "start": str(tmp_path / "first"), "method": method}
+    run = Run.start(tmp_path / "run", override(DEMO, {"base": "omni", **changes}))
+    before = [each.clone() for each in run.learner.solver.parameters()]
+    first = load_trained(tmp_path / "first").solver
+    assert all(ours.equal(theirs) for ours, theirs in zip(before, first.parameters(), strict=True))
+    run.finish()
+    assert not all(ours.equal(now) for ours, now in zip(before, run.learner.solver.parameters(), strict=True))
