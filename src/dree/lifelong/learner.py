@@ -7,7 +7,7 @@ one step of the optimiser, and let the method remember.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,15 +127,22 @@ class Learner:
         replayed after that: it must depend on nothing but them, the generator and the solver's weights, and what it
         returns must be tensors or be able to `map` their tensors.
         """
-        if self._graphs is None or not self.captures(instances.nodes):
-            return work(self.generator(purpose), instances, *inputs)
-        fields = len(instances.tensors())
+        (result,) = self.differentiate_each(name, work, [(instances, inputs)], purpose)
+        return result
+
+    def differentiate_each(
+        self, name: str, work: Work, pieces: Sequence[tuple[Instances, tuple[Tensor, ...]]], purpose: str = ""
+    ) -> list[tuple[Any, ...]]:
+        """The same for several batches and their inputs; on a CUDA device, some of them side by side."""
+        if self._graphs is None or not all(self.captures(instances.nodes) for instances, _ in pieces):
+            return [work(self.generator(purpose), instances, *inputs) for instances, inputs in pieces]
+        fields = len(pieces[0][0].tensors())
 
         def on_tensors(generator: torch.Generator, *tensors: Tensor) -> tuple[Any, ...]:
             return work(generator, Instances(*tensors[:fields]), *tensors[fields:])
 
-        seed = named_seed(self.seed, purpose, self.batches)
-        return self._graphs.differentiate(name, on_tensors, *instances.tensors(), *inputs, seed=seed)
+        tensors = [(*instances.tensors(), *inputs) for instances, inputs in pieces]
+        return self._graphs.differentiate(name, on_tensors, tensors, named_seed(self.seed, purpose, self.batches))
 
     def encode(self, instances: Instances, solver: Solver | None = None) -> Any:
         """The solver's encoding (or another solver's) in the learner's precision, with gradient."""
