@@ -157,16 +157,18 @@ def test_a_loss_that_is_not_finite_stops_it(tmp_path):
         pretraining.learn_round()
 
 
-def probe_and_solver(problem, reference):
+def probe_and_solver(problem, reference, say=print):
     chosen = tiny(problem=problem, reference=reference, pool=6, probe=3, reference_iterations=50)
-    return Probe(chosen), make_solver(problem, "omni", chosen.solver), Schedule(problem, chosen).tasks_at(1)
+    return Probe(chosen, say), make_solver(problem, "omni", chosen.solver), Schedule(problem, chosen).tasks_at(1)
 
 
 def test_gaps_to_hgs_are_those_of_a_poor_solver(problem):
     pytest.importorskip("hygese")
-    probe, solver, tasks = probe_and_solver(problem, "hgs")
+    said: list[str] = []
+    probe, solver, tasks = probe_and_solver(problem, "hgs", said.append)
     first = probe.gaps(solver, tasks, 3)
     assert first == probe.gaps(solver, tasks, 3)
+    assert said == ["Finding reference tours of 66 instances of n = 6."]
     assert len(first) == 11
     assert min(first) > 0
     assert max(first) > 5

@@ -55,7 +55,7 @@ class Pretraining:
         assert isinstance(solver, Omni)
         self.learner = MetaLearner(solver.to(self.device), settings, settings.seed)
         self.schedule = Schedule(settings.problem, settings)
-        self.probe = Probe(settings)
+        self.probe = Probe(settings, say)
         self.tested: dict[str, dict[str, float]] = {}  # gaps by test task, before and after
         self.saved = 0
         self._say = say

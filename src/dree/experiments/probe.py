@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dree.bars import Say
 from dree.evaluation.classical import HGS
 from dree.evaluation.evaluate import best_tours, gaps
 from dree.evaluation.reference import reference_costs
@@ -25,8 +26,9 @@ class Probe:
     then, over all symmetric copies, and after that whatever a look happens to find.
     """
 
-    def __init__(self, settings: PretrainSettings) -> None:
+    def __init__(self, settings: PretrainSettings, say: Say = lambda _: None) -> None:
         self._settings = settings
+        self._say = say
         self._pools: dict[str, Instances] = {}
         self._references: dict[str, Tensor] = {}  # [pool] float64, by the tasks' names
 
@@ -36,6 +38,9 @@ class Probe:
         for kept in (self._pools, self._references):  # sizes that are done do not come again
             for gone in set(kept) - names:
                 del kept[gone]
+        unknown = len(names - set(self._references))
+        if unknown and self._settings.reference == "hgs":
+            self._say(f"Finding reference tours of {unknown * self._settings.pool} instances of n = {tasks[0].size}.")
         chance = named_generator(self._settings.seed, "probe", iteration)
         rows = torch.randperm(self._settings.pool, generator=chance)[: self._settings.probe]
         return [self._gap(solver, task, rows) for task in tasks]

@@ -142,7 +142,7 @@ class MetaLearner:
         instances = share.task.sample(self.settings.batch_at(share.task.size), generator)
         if self._graphs is not None and self.solver.capturable(instances.nodes):
             seed = named_seed(self.seed, "solve", *name)
-            value, *rest = self._graphs.differentiate("slope", self._work, *instances.tensors(), seed=seed)
+            ((value, *rest),) = self._graphs.differentiate("slope", self._work, [instances.tensors()], seed)
             (gradient,) = torch.autograd.grad(value, [self._flat.weights])
         else:
             dice = named_generator(self.seed, "solve", *name, device=self.device)
