@@ -24,7 +24,7 @@ LAYERS = [
     {"report"},
     {"reproduce"},
     {"terminal"},
-    {"cli_bench", "cli_convert", "cli_data", "cli_drift", "cli_evaluate", "cli_lade", "cli_runs"},
+    {"cli_bench", "cli_convert", "cli_data", "cli_drift", "cli_evaluate", "cli_lade", "cli_pretrain", "cli_runs"},
     {"cli"},
     {"__main__"},
 ]
