@@ -16,6 +16,7 @@ from dree.cli_drift import drift
 from dree.cli_evaluate import evaluate
 from dree.cli_lade import lade
 from dree.cli_pretrain import pretrain
+from dree.cli_reproduce import reproduce
 from dree.cli_runs import curves, metrics, results
 from dree.errors import DreeError
 from dree.terminal import bar, console, fail, say
@@ -210,6 +211,7 @@ app.command()(evaluate)  # here, so that the help lists demo and run first
 app.command()(pretrain)
 app.command()(convert)
 app.command()(metrics)
+app.command()(reproduce)
 app.command()(drift)
 app.command()(bench)
 plots.command()(curves)

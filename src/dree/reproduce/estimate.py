@@ -12,8 +12,9 @@ import torch
 from dree.experiments import RunSettings
 from dree.experiments.bench import interpolate
 from dree.experiments.engines.base import Job
-from dree.lifelong import Learner, make_method
+from dree.lifelong import Lesson, reinforce
 from dree.randomness import named_generator
+from dree.solvers import make_solver
 from dree.tasks import Stream, SyntheticStream, principal
 
 # Milliseconds of learning one instance, all its starts, with the full-size network: README, `Speed`.
@@ -23,8 +24,10 @@ GPU_MS = {"tsp": {20: 0.0062, 50: 0.013, 100: 0.060}, "cvrp": {20: 0.0075, 50: 0
 # A batch beside fine-tuning's: docs/methods/README.md; LLR-BC and Li on a GPU are bound by their launches.
 METHODS = {"dree": 1.7, "llr-bc": 2.5, "li": 3.0}
 BASES = {"invit": 20.0}  # beside POMO
+YEAR = 365 * 86400  # seconds
 START_SECONDS = 1.0  # of any run
-PROBE = 20  # customers of the instance that is timed
+PROBE, PROBED = 20, 8  # customers of the instances that are timed, and how many of these
+POMO_SIZES = ("width", "heads", "layers", "feed_forward")  # what the time of a network depends on
 OTHERWISE = 60  # customers of a day that has not been read
 
 
@@ -60,21 +63,23 @@ def _speed(settings: RunSettings) -> tuple[dict[int, float], float]:
     if settings.torch_device().type == "cuda":
         return GPU_MS[settings.problem], 1.0
     table = CPU_MS[settings.problem]
-    return table, _probed(settings.problem, tuple(settings.solver.items())) / table[PROBE]
+    sizes = {name: value for name, value in settings.solver.items() if name in POMO_SIZES}
+    return table, _probed(settings.problem, tuple(sizes.items())) / table[PROBE]
 
 
 @cache
 def _probed(problem: str, network: tuple[tuple[str, object], ...]) -> float:
     """Milliseconds of learning one instance on this processor with a network of this size."""
-    settings = RunSettings(problem=problem, solver={name: value for name, value in network if name != "views"})
-    learner = Learner(settings.make_solver(), make_method("fine-tuning"))
-    taken = []
+    solver, taken = make_solver(problem, settings=dict(network)), []
+    instances = principal("U", problem, PROBE).sample(PROBED, named_generator(0, "probe"))
     for number in range(3):
-        instances = principal("U", problem, PROBE).sample(1, named_generator(0, "probe", number))
         began = time.perf_counter()
-        learner.learn(instances)
+        encoding = solver.encode(instances)
+        generator = named_generator(0, "solve", number)
+        tours = solver.solve(instances, generator=generator, encoding=encoding, record=True)
+        reinforce(solver, Lesson(instances, tours, encoding)).backward()  # type: ignore[no-untyped-call]
         taken.append(time.perf_counter() - began)
-    return 1000 * min(taken) / learner.settings.augmentation
+    return 1000 * min(taken) / PROBED
 
 
 def in_words(duration: float) -> str:
@@ -83,7 +88,9 @@ def in_words(duration: float) -> str:
         return f"{duration:.0f} s"
     if duration < 90 * 60:
         return f"{duration / 60:.0f} min"
-    return f"{duration / 3600:.1f} h" if duration < 48 * 3600 else f"{duration / 86400:.1f} days"
+    if duration < 48 * 3600:
+        return f"{duration / 3600:.1f} h"
+    return f"{duration / 86400:.0f} days" if duration < 2 * YEAR else f"{duration / YEAR:.0f} years"
 
 
 def device_in_words(settings: RunSettings) -> str:

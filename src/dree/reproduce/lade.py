@@ -26,9 +26,9 @@ REGIONS: dict[str, tuple[int, int, float, float]] = {
 
 
 def regions_in(choice: Choice) -> list[str]:
-    """The paper's regions that the files have; where they have none of them, all that they have."""
+    """The paper's regions that the files have; where they have none of them, all that they have; without files, all."""
     if choice.lade is None:
-        return []
+        return PAPER_REGIONS
     names = [region.name for region in load_deliveries(choice.lade).names]
     return [region for region in PAPER_REGIONS if region in names] or names
 
@@ -147,6 +147,6 @@ class Drift(OnLade):
 
 def _runs(choice: Choice, region: str, method: str) -> list[RunSettings]:
     return [
-        choice.settings(scenario="lade", data=str(choice.lade), region=region, method=method, seed=seed)
+        choice.settings(scenario="lade", data=str(choice.lade or "LADE"), region=region, method=method, seed=seed)
         for seed in choice.seeds
     ]

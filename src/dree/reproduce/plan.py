@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,26 +19,27 @@ class Plan:
     experiments: tuple[Experiment, ...]
     jobs: tuple[Job, ...]
     lacking: tuple[tuple[Experiment, str], ...]  # with what each lacks
+    needs: Mapping[str, frozenset[str]]  # the names of the jobs of each experiment
 
-    def needed_by(self, experiment: Experiment, choice: Choice) -> list[Job]:
+    def needed_by(self, experiment: Experiment) -> list[Job]:
         """The jobs of one of its experiments."""
-        names = {job.name for job in self.jobs}
-        runs = experiment.runs(choice)
-        keys = {key if (key := keyed_name(run)) in names else keyed_name(finer(run)) for run in runs}
-        return [job for job in self.jobs if job.name in keys]
+        return [job for job in self.jobs if job.name in self.needs[experiment.name]]
 
 
-def make_plan(experiments: Sequence[Experiment], choice: Choice) -> Plan:
-    """The runs of all experiments that nothing is missing for.
+def make_plan(experiments: Sequence[Experiment], choice: Choice, *, regardless: bool = False) -> Plan:
+    """The runs of all experiments that nothing is missing for, or `regardless` of that.
 
     A run that is wanted with and without finer tests is made with them: they include the others.
     """
     reasons = {experiment.name: experiment.lacks(choice) for experiment in experiments}
-    possible = [experiment for experiment in experiments if reasons[experiment.name] is None]
-    wanted = {keyed_name(run): run for experiment in possible for run in experiment.runs(choice)}
-    jobs = [Job(name, run) for name, run in wanted.items() if finer(run) == run or keyed_name(finer(run)) not in wanted]
+    possible = [experiment for experiment in experiments if regardless or reasons[experiment.name] is None]
+    named = {each.name: {keyed_name(run): run for run in each.runs(choice)} for each in possible}
+    wanted = {name: run for runs in named.values() for name, run in runs.items()}
+    better = {name: other for name, run in wanted.items() if (other := keyed_name(finer(run))) in wanted}
+    jobs = [Job(name, run) for name, run in wanted.items() if better.get(name, name) == name]
+    needs = {name: frozenset(better.get(run, run) for run in runs) for name, runs in named.items()}
     lacking = [(each, reason) for each in experiments if (reason := reasons[each.name]) is not None]
-    return Plan(tuple(possible), tuple(jobs), tuple(lacking))
+    return Plan(tuple(possible), tuple(jobs), tuple(lacking), needs)
 
 
 def finer(run: RunSettings) -> RunSettings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
 from dree.experiments.engines.base import RUNS, Engine, Outcome, Tell
 from dree.experiments.tables import PaperTable
-from dree.reproduce.base import Choice, Experiment, Figure, Found
-from dree.reproduce.plan import Plan, finished, make_plan
+from dree.reproduce.base import Choice, Figure, Found
+from dree.reproduce.plan import Plan, finished
 
 TABLES, FIGURES = "tables", "figures"
 
@@ -35,37 +35,19 @@ def carry_out(plan: Plan, choice: Choice, engine: Engine, out: Path, tell: Tell,
 
 
 def evaluate(
-    experiments: Sequence[Experiment], choice: Choice, outcomes: Sequence[Outcome], out: Path, say: Say, bars: Bars
+    plan: Plan, choice: Choice, outcomes: Sequence[Outcome], out: Path, say: Say = lambda _: None, bars: Bars = no_bar
 ) -> Reproduced:
     """Tables and figures from the runs that were finished; an experiment that fails does not keep the others."""
     runs = {outcome.job.name: outcome.run for outcome in outcomes if outcome.run is not None}
     found = Found(runs, out, say, bars)
-    missing = [f"{outcome.job.name}: {outcome.error}" for outcome in outcomes if outcome.error is not None]
+    missing = [f"{experiment.name} needs {reason}." for experiment, reason in plan.lacking]
+    missing += [f"{outcome.job.name}: {outcome.error}" for outcome in outcomes if outcome.error is not None]
     tables: list[PaperTable] = []
     figures: list[Figure] = []
-    for experiment in experiments:
+    for experiment in plan.experiments:
         try:
             tables += experiment.tables(choice, found)
             figures += experiment.figures(choice, found, out / FIGURES)
         except (DreeError, OSError) as error:
             missing.append(f"{experiment.name}: {error}")
     return Reproduced(tuple(tables), tuple(figures), tuple(missing))
-
-
-def reproduce(
-    experiments: Sequence[Experiment],
-    choice: Choice,
-    engine: Engine,
-    out: Path,
-    tell: Tell = lambda _: None,
-    say: Say = lambda _: None,
-    bars: Bars = no_bar,
-    planned: Callable[[Plan], object] = lambda _: None,
-) -> Reproduced:
-    """Everything: plan, run, evaluate. `planned` hears of the plan before anything is run."""
-    plan = make_plan(experiments, choice)
-    planned(plan)
-    outcomes = carry_out(plan, choice, engine, out, tell, say, bars)
-    result = evaluate(plan.experiments, choice, outcomes, out, say, bars)
-    lacking = tuple(f"{experiment.name} needs {reason}." for experiment, reason in plan.lacking)
-    return Reproduced(result.tables, result.figures, (*lacking, *result.missing))
