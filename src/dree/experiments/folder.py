@@ -42,6 +42,10 @@ CONVERTED = "converted"  # the kind of a folder whose solver comes from elsewher
 OWN_FILES = re.compile(r"checkpoint|\.lock|\.?(manifest\.json|(metrics|timings)\.jsonl|gaps\.csv|report\.html)(\.\d+)?")
 
 
+class BusyError(DreeError):
+    """A folder that another process is working on."""
+
+
 class RunFolder:
     """The files of one run."""
 
@@ -119,7 +123,7 @@ class RunFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise DreeError(f"Another process is working on {self.path}. Wait for it to end.") from None
+                raise BusyError(f"Another process is working on {self.path}. Wait for it to end.") from None
             for left_over in self.checkpoints.glob(".*.safetensors.*"):  # of a process that was killed
                 left_over.unlink()
             yield
