@@ -20,7 +20,7 @@ def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
 
     Unknown names and values of a wrong type are refused; `where` is the dotted path to these settings.
     """
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     given: dict[str, Any] = {}
     for name, value in values.items():
         if name not in hints:
@@ -30,7 +30,7 @@ def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
 
 
 @cache  # hints are compiled from texts each time
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 

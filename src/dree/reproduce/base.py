@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from dree.bars import Bars, Say, no_bar
 from dree.experiments import RunSettings
 from dree.experiments.naming import keyed_name
@@ -64,12 +66,12 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A drawn figure of the paper."""
+class Drawn:
+    """A figure of the paper."""
 
-    title: str
-    source: str
-    files: tuple[Path, ...]  # the first is a PNG
+    name: str  # files of it are called so
+    caption: str
+    figure: Figure
 
 
 class Experiment:
@@ -94,8 +96,8 @@ class Experiment:
         """Its tables, from the runs that are there."""
         return []
 
-    def figures(self, choice: Choice, found: Found, folder: Path) -> list[Figure]:
-        """Its figures, drawn into a folder."""
+    def figures(self, choice: Choice, found: Found) -> list[Drawn]:
+        """Its figures, from the runs that are there."""
         return []
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from dree.data.lade import load_deliveries
 from dree.errors import DreeError
 from dree.experiments import RunSettings
 from dree.experiments.summary import PAPER_REGIONS
 from dree.experiments.tables import Cell, PaperRow, PaperTable
-from dree.reproduce.base import TITLES, Choice, Experiment, Figure, Found
+from dree.reproduce.base import TITLES, Choice, Drawn, Experiment, Found
 from dree.reproduce.lines import METRICS, Line, MetricsExperiment
 
 NODES = 300  # of a larger day a random part of so many nodes is compared
@@ -105,7 +104,7 @@ class Regions(OnLade):
             rows.append(PaperRow((name,), cells))
         notes = ("The paper prints the same numbers for sh-2 and jl-31.",)
         columns = ("fewest", "most", "mean")
-        return [PaperTable(self.name, self.title, self.source, ("region",), columns, tuple(rows), notes)]
+        return [PaperTable(self.name, self.title, self.source, ("region",), columns, tuple(rows), notes, ranked=False)]
 
 
 class Drift(OnLade):
@@ -125,10 +124,9 @@ class Drift(OnLade):
             return str(error)
         return super().lacks(choice)
 
-    def figures(self, choice: Choice, found: Found, folder: Path) -> list[Figure]:
+    def figures(self, choice: Choice, found: Found) -> list[Drawn]:
         """One figure for each region."""
         from dree.evaluation.drift import measure_drift, region_days
-        from dree.report import save
         from dree.report.drift_figure import drift_figure
 
         assert choice.lade is not None
@@ -139,9 +137,7 @@ class Drift(OnLade):
             with found.bars(1.0) as part:
                 advance = part(f"comparing days of {name}", 1.0)
                 result = measure_drift(days, NODES, 0, os.cpu_count() or 1, found.say, advance)
-            figure = drift_figure(result)
-            files = tuple(save(figure, folder / f"drift-{name}.{kind}") for kind in ("png", "pdf"))
-            drawn.append(Figure(f"{name}: {result.sentence}", self.source, files))
+            drawn.append(Drawn(f"{self.name}-{name}", f"{name}: {result.sentence}", drift_figure(result)))
         return drawn
 
 

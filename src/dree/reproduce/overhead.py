@@ -68,7 +68,7 @@ class Overhead(Experiment):
         columns = ("PIR", "fine-tuning", "per cent")
         title = "Seconds an epoch of instance replay and of fine-tuning"
         heads = ("stream", "problem")
-        return PaperTable(self.name, title, self.source, heads, columns, tuple(rows), notes)
+        return PaperTable(self.name, title, self.source, heads, columns, tuple(rows), notes, ranked=False)
 
     def _sizes(self, choice: Choice, problem: str) -> list[int]:
         tests = choice.settings(problem=problem).stream().tests().values()

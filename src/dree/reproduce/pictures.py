@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from dree.experiments import RunSettings
-from dree.report import gallery, save
+from dree.report import gallery
 from dree.report.run_curves import run_curves
-from dree.reproduce.base import TITLES, Choice, Experiment, Figure, Found, methods_of
+from dree.reproduce.base import TITLES, Choice, Drawn, Experiment, Found, methods_of
 
 
 class Curves(Experiment):
@@ -21,15 +19,11 @@ class Curves(Experiment):
         """All lifelong methods."""
         return methods_of(choice, [method for method in TITLES if method != "mt-ref"])
 
-    def figures(self, choice: Choice, found: Found, folder: Path) -> list[Figure]:
+    def figures(self, choice: Choice, found: Found) -> list[Drawn]:
         """One figure with a column for each problem, of the first seed."""
         first = [run for run in self.runs(choice) if run.seed == choice.seeds[0]]
         paths = [path for run in first if (path := found.run(run)) is not None]
-        if not paths:
-            return []
-        figure = run_curves(paths)
-        files = tuple(save(figure, folder / f"{self.name}.{kind}") for kind in ("png", "pdf"))
-        return [Figure(self.title, self.source, files)]
+        return [Drawn(self.name, self.title, run_curves(paths))] if paths else []
 
 
 class Tasks(Experiment):
@@ -39,11 +33,9 @@ class Tasks(Experiment):
     title = "Examples of the tasks"
     source = "Appendix, figures of the six tasks"
 
-    def figures(self, choice: Choice, found: Found, folder: Path) -> list[Figure]:
+    def figures(self, choice: Choice, found: Found) -> list[Drawn]:
         """A gallery for each problem."""
-        drawn = []
-        for problem in choice.problems:
-            figure = gallery(problem, seed=choice.seeds[0])
-            files = tuple(save(figure, folder / f"{self.name}-{problem}.{kind}") for kind in ("png", "pdf"))
-            drawn.append(Figure(f"Examples of the tasks, {problem.upper()}", self.source, files))
-        return drawn
+        return [
+            Drawn(f"{self.name}-{problem}", f"{self.title}, {problem.upper()}", gallery(problem, seed=choice.seeds[0]))
+            for problem in choice.problems
+        ]

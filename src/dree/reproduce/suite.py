@@ -10,7 +10,7 @@ from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
 from dree.experiments.engines.base import RUNS, Engine, Outcome, Tell
 from dree.experiments.tables import PaperTable
-from dree.reproduce.base import Choice, Figure, Found
+from dree.reproduce.base import Choice, Drawn, Found
 from dree.reproduce.plan import Plan, finished
 
 TABLES, FIGURES = "tables", "figures"
@@ -21,7 +21,7 @@ class Reproduced:
     """What came out."""
 
     tables: tuple[PaperTable, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[Drawn, ...]
     missing: tuple[str, ...]  # what is not there, and why
 
 
@@ -43,11 +43,11 @@ def evaluate(
     missing = [f"{experiment.name} needs {reason}." for experiment, reason in plan.lacking]
     missing += [f"{outcome.job.name}: {outcome.error}" for outcome in outcomes if outcome.error is not None]
     tables: list[PaperTable] = []
-    figures: list[Figure] = []
+    figures: list[Drawn] = []
     for experiment in plan.experiments:
         try:
             tables += experiment.tables(choice, found)
-            figures += experiment.figures(choice, found, out / FIGURES)
+            figures += experiment.figures(choice, found)
         except (DreeError, OSError) as error:
             missing.append(f"{experiment.name}: {error}")
     return Reproduced(tuple(tables), tuple(figures), tuple(missing))

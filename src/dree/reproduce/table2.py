@@ -92,5 +92,5 @@ class Table2(Experiment):
                     cells.append(Cell(ours and ours[number], printed[0][column] if printed else None))
             rows.append(PaperRow((name,), tuple(cells)))
         columns = tuple(f"{title} {what}" for title in TITLES.values() for what in ("distance", "gap"))
-        title = f"Every instance of {library.upper()}"
-        return PaperTable(library, title, "Appendix", ("instance",), columns, tuple(rows), tuple(notes_on(choice)))
+        title, notes = f"Every instance of {library.upper()}", tuple(notes_on(choice))
+        return PaperTable(library, title, "Appendix", ("instance",), columns, tuple(rows), notes, ranked=False)
