@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LIST, ALL = "list", "all"
 ENGINES = ("local", "ray")
-FOLDER = Path("reproduction")
+FOLDER = Path("runs/reproduction")
 
 
 def reproduce(
@@ -30,7 +30,7 @@ def reproduce(
     problems: Annotated[str, typer.Option(help="Which of cvrp,tsp.")] = "cvrp,tsp",
     orders: Annotated[str, typer.Option(help="Which of the paper's task orders.")] = "1,2,3,4,5",
     seeds: Annotated[str, typer.Option(help="Seeds: every run is made with each.")] = "0",
-    out: Annotated[Path | None, typer.Option(help="Where everything goes (default: reproduction/SCALE).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where everything goes (default: runs/reproduction/SCALE).")] = None,
     lade: Annotated[Path | None, typer.Option(help="LaDe-D: a CSV file, or a folder of them.")] = None,
     libraries: Annotated[Path | None, typer.Option(help="A folder with the files of TSPLIB and CVRPLIB.")] = None,
     omni: Annotated[Path | None, typer.Option(help="A folder with Omni's starting models, tsp and cvrp.")] = None,
