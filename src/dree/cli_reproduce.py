@@ -100,10 +100,10 @@ def _carry_out(
 
 
 def _summary(plan: Plan, choice: Choice, out: Path) -> str:
+    from dree.experiments.engines.work import found
     from dree.reproduce.estimate import in_words, seconds
-    from dree.reproduce.plan import finished
 
-    left = [job for job in plan.jobs if not finished(job, out)]
+    left = [job for job in plan.jobs if (there := found(job, out, lambda _: None)) is None or there.run is None]
     done = f", {len(plan.jobs) - len(left)} of them done" if len(left) < len(plan.jobs) else ""
     about = f"; the rest takes about {in_words(seconds(left))} one after the other" if left else ""
     return f"{len(plan.experiments)} tables and figures need {len(plan.jobs)} trainings{done}{about}."
