@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LIST, ALL = "list", "all"
 ENGINES = ("local", "ray")
-FOLDER = Path("reproduction")
+FOLDER = Path("runs/reproduction")
 
 
 def reproduce(
@@ -30,7 +30,7 @@ def reproduce(
     problems: Annotated[str, typer.Option(help="Which of cvrp,tsp.")] = "cvrp,tsp",
     orders: Annotated[str, typer.Option(help="Which of the paper's task orders.")] = "1,2,3,4,5",
     seeds: Annotated[str, typer.Option(help="Seeds: every run is made with each.")] = "0",
-    out: Annotated[Path | None, typer.Option(help="Where everything goes (default: reproduction/SCALE).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where everything goes (default: runs/reproduction/SCALE).")] = None,
     lade: Annotated[Path | None, typer.Option(help="LaDe-D: a CSV file, or a folder of them.")] = None,
     libraries: Annotated[Path | None, typer.Option(help="A folder with the files of TSPLIB and CVRPLIB.")] = None,
     omni: Annotated[Path | None, typer.Option(help="A folder with Omni's starting models, tsp and cvrp.")] = None,
@@ -100,10 +100,10 @@ def _carry_out(
 
 
 def _summary(plan: Plan, choice: Choice, out: Path) -> str:
+    from dree.experiments.engines.work import found
     from dree.reproduce.estimate import in_words, seconds
-    from dree.reproduce.plan import finished
 
-    left = [job for job in plan.jobs if not finished(job, out)]
+    left = [job for job in plan.jobs if (there := found(job, out, lambda _: None)) is None or there.run is None]
     done = f", {len(plan.jobs) - len(left)} of them done" if len(left) < len(plan.jobs) else ""
     about = f"; the rest takes about {in_words(seconds(left))} one after the other" if left else ""
     return f"{len(plan.experiments)} tables and figures need {len(plan.jobs)} trainings{done}{about}."

@@ -8,16 +8,14 @@ import pytest
 
 from dree.data.published import published
 from dree.errors import DreeError
-from dree.experiments.engines.base import RUNS
 from dree.experiments.naming import keyed_name
 from dree.lifelong import METHODS
 from dree.reproduce import EXPERIMENTS, Choice, experiment
 from dree.reproduce.estimate import in_words, run_seconds
 from dree.reproduce.lines import MetricsExperiment
-from dree.reproduce.plan import finished, make_plan
+from dree.reproduce.plan import make_plan
 from dree.reproduce.scales import SCALES, scale
 from dree.settings import override
-from run_folders import run_with_gaps
 
 EVERY = list(EXPERIMENTS.values())
 PAPER = {  # trainings, as the paper's appendix and tables have them
@@ -107,19 +105,6 @@ def test_methods_have_batches_in_the_papers_ratio(name):
     assert one == chosen.batches
     assert chosen.settings(method="dree").batches == max(1, round(one * 128 / METHODS["fine-tuning"].batches_per_epoch))
     assert chosen.settings(base="omni", method="dree").batches == max(1, round(one * 128 / 164 / 8))
-
-
-def test_a_run_is_finished_when_it_was_tested_at_its_end(tmp_path):
-    (job,) = make_plan([experiment("mt-cumulative")], Choice(scale("smoke"), ("tsp",))).jobs[:1]
-    assert not finished(job, tmp_path)
-    for last, done in ((5, False), (10, True)):
-        path = tmp_path / str(last) / RUNS / job.name
-        run_with_gaps(path, [[1.0] * 6] * 2, [0, last], ["E", "C", "G", "U", "R", "GM"], **flat(job.settings))
-        assert finished(job, tmp_path / str(last)) is done
-
-
-def flat(settings) -> dict[str, object]:
-    return {name: getattr(settings, name) for name in ("problem", "method", "epochs", "sizes", "solver")}
 
 
 def test_a_longer_run_is_estimated_to_take_longer():

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from dree.experiments import RunFolder, RunSettings
-from dree.experiments.engines.base import RUNS, Job
+from dree.experiments import RunSettings
+from dree.experiments.engines.base import Job
 from dree.experiments.naming import keyed_name
 from dree.reproduce.base import Choice, Experiment
 
@@ -45,13 +44,3 @@ def make_plan(experiments: Sequence[Experiment], choice: Choice, *, regardless: 
 def finer(run: RunSettings) -> RunSettings:
     """The same run, tested on the finer tasks; only a drift has such."""
     return replace(run, tests="finer") if run.scenario == "drift" else run
-
-
-def finished(job: Job, out: Path) -> bool:
-    """Whether a job's run is there and complete."""
-    path = out / RUNS / job.name
-    if not (path / "manifest.json").is_file():
-        return False
-    folder = RunFolder(path)
-    epochs = folder.gaps()[0]
-    return bool(epochs) and epochs[-1] == folder.stream().epochs

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job, Outcome
-from dree.experiments.naming import run_title, stream_words
+from dree.experiments.naming import method_title
 from dree.report import save
 from dree.report.page import Picture
 from dree.report.paper_tables import terminal_table, write_table
@@ -57,9 +58,15 @@ def run_groups(outcomes: Sequence[Outcome], seed: int) -> list[RunGroup]:
     groups: dict[str, dict[str, Path]] = {}
     for job, run in _finished(outcomes):
         if job.settings.seed == seed and not job.settings.options:
-            words = [*stream_words(job.settings), job.settings.base]
-            groups.setdefault(" ".join(words), {})[run_title(job.settings)] = run
+            groups.setdefault(_group_title(job.settings), {})[method_title(job.settings)] = run
     return [RunGroup(title, runs) for title, runs in groups.items() if len(runs) > 1]
+
+
+def _group_title(settings: RunSettings) -> str:
+    """What its runs have in common: `CVRP, drift, order 1`, `TSP, real days of sh-2`."""
+    where = f"real days of {settings.region}" if settings.region else f"{settings.scenario}, order {settings.order}"
+    base = f", with {settings.base}" if settings.base != RunSettings.base else ""
+    return f"{settings.problem.upper()}, {where}{base}"
 
 
 def _finished(outcomes: Sequence[Outcome]) -> Iterator[tuple[Job, Path]]:

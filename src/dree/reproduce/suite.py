@@ -8,10 +8,10 @@ from pathlib import Path
 
 from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
-from dree.experiments.engines.base import RUNS, Engine, Outcome, Tell
+from dree.experiments.engines.base import Engine, Outcome, Tell
 from dree.experiments.tables import PaperTable
 from dree.reproduce.base import Choice, Drawn, Found
-from dree.reproduce.plan import Plan, finished
+from dree.reproduce.plan import Plan
 
 TABLES, FIGURES = "tables", "figures"
 
@@ -29,9 +29,7 @@ def carry_out(plan: Plan, choice: Choice, engine: Engine, out: Path, tell: Tell,
     """Prepare and finish all runs of a plan; what is finished already is left alone."""
     for experiment in plan.experiments:
         experiment.prepare(choice, say, bars)
-    left = [job for job in plan.jobs if not finished(job, out)]
-    done = [Outcome(job, out / RUNS / job.name) for job in plan.jobs if job not in left]
-    return [*done, *(engine.carry_out(left, out, tell) if left else [])]
+    return engine.carry_out(plan.jobs, out, tell)
 
 
 def evaluate(
