@@ -11,7 +11,8 @@ from rich.console import Console
 from dree.errors import DreeError
 from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job, News
-from dree.report.live import Plan, live_view, tell_all, write_seconds
+from dree.report.live import Plan, live_view, tell_all
+from dree.report.tables import write_seconds
 from dree.report.tensorboard import tensorboard_logs
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dree.experiments.configuration import PAPER_EPOCHS
 from dree.experiments.engines.base import Job, News, Tell
-from dree.report.tables import NOTHING
+from dree.report.tables import NOTHING, write_seconds
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 STYLES = {WAITING: "dim", RUNNING: "", DONE: "green", FAILED: "red"}
@@ -205,19 +205,6 @@ def tell_all(*tells: Tell) -> Tell:
             each(news)
 
     return tell
-
-
-def write_seconds(seconds: float | None) -> str:
-    """A time for people: `40 s`, `12 min`, `3 h 05 min`, `2 d 4 h`."""
-    if seconds is None:
-        return NOTHING
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
 
 
 def _epoch(job: Progress) -> str:
