@@ -1,4 +1,4 @@
-"""How good a solver is: greedy, all starts, no augmentation unless asked for, against reference costs.
+"""How good a solver is: greedy, from all its starts, no augmentation unless asked for, against reference costs.
 
 Shapes: B instances, P tours of each, T actions.
 """
@@ -78,7 +78,7 @@ def best_tours(
     """
     device = next(solver.parameters()).device
     every = augment(instances, copies)
-    starts = solver.rules.starts(every)
+    starts = solver.starts(every)
     chunks = split(len(every), starts.shape[1], every.nodes, STATES_AT_ONCE[device.type])
     found = []
     for rows, parts in groupby(chunks, key=lambda chunk: chunk[0]):

@@ -6,6 +6,7 @@ import torch
 
 from dree.randomness import named_seed
 from dree.solvers.base import Score, Solver
+from dree.solvers.invit import INViT, INViTSettings
 from dree.solvers.pomo import POMO, POMOSettings
 
 
@@ -16,4 +17,4 @@ def make_solver(problem: str, settings: POMOSettings | None = None, seed: int = 
         return POMO(problem, settings)
 
 
-__all__ = ["POMO", "POMOSettings", "Score", "Solver", "make_solver"]
+__all__ = ["POMO", "INViT", "INViTSettings", "POMOSettings", "Score", "Solver", "make_solver"]

@@ -33,7 +33,7 @@ def rollout(
     keys = split_heads(nodes @ solver.key.weight.T, solver.settings.heads)
     values = split_heads(nodes @ solver.value.weight.T, solver.settings.heads)
     if starts is None:
-        starts = solver.rules.starts(instances) if forced is None else forced[..., 0]
+        starts = solver.starts(instances, generator) if forced is None else forced[..., 0]
     state = solver.rules.begin(instances, starts)
     actions, log_prob = [starts], torch.zeros(starts.shape, device=nodes.device, dtype=nodes.dtype)
     while not solver.rules.finished(instances, state).all():
