@@ -19,7 +19,7 @@ def demo_run(path: Path, problem: str, epochs: tuple[int, ...] = (50,)) -> RunSe
     settings = override(DEMO, {"problem": problem, **SMALL})
     folder = RunFolder.create(path, settings, {})
     for epoch in epochs:
-        weights = make_solver(problem, settings.solver, seed=epoch).state_dict()
+        weights = make_solver(problem, settings=settings.solver, seed=epoch).state_dict()
         state = {"epoch": epoch, "tested": [], "matrix": [], "learner": {"batches": 0, "solver": weights}}
         save_checkpoint(folder.checkpoints, epoch, state)
     return settings

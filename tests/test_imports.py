@@ -14,7 +14,7 @@ import dree
 SOURCE = Path(__file__).parents[1] / "src" / "dree"
 LAYERS = [
     {"errors"},
-    {"bars", "files", "randomness", "settings"},
+    {"bars", "files", "randomness", "registry", "settings"},
     {"kernels", "problems"},
     {"tasks", "solvers"},
     {"data"},

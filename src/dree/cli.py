@@ -37,6 +37,7 @@ app.add_typer(data, name="data")
 app.add_typer(results, name="results")
 
 DEMO_FOLDER = Path("runs/demo")
+SOLVER_HELP = "The base solver: pomo, or a dotted path to your own class."
 METHOD_HELP = "fine-tuning, dree, llr-bc, li, mt-ref, mt-cumulative, or a dotted path to your own class."
 
 
@@ -85,6 +86,10 @@ def run(
     ] = None,
     method: Annotated[str | None, typer.Option(help=METHOD_HELP)] = None,
     without: Annotated[str | None, typer.Option(help="An ablation of DREE: leave out pir, br or ee.")] = None,
+    base: Annotated[str | None, typer.Option("--solver", help=SOLVER_HELP)] = None,
+    start: Annotated[
+        Path | None, typer.Option(help="A run, or a solver from elsewhere, to begin with (default: random weights).")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Fixes everything random.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 or bf16.")] = None,
@@ -116,6 +121,8 @@ def run(
         "ratio": ratio,
         "method": method,
         "options.without": without,
+        "base": base,
+        "start": None if start is None else str(start),
         "seed": seed,
         "device": device,
         "learner.precision": precision,
@@ -237,7 +244,7 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise DreeError(f"{path} must hold an object of settings.")
     flat: dict[str, Any] = {}
     for name, value in content.items():
-        if name in ("solver", "learner") and isinstance(value, dict):
+        if name in ("options", "solver", "learner") and isinstance(value, dict):
             flat |= {f"{name}.{inner}": content for inner, content in value.items()}
         else:
             flat[name] = value

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
-    """A settings dataclass from plain values; nested dataclasses from nested mappings.
+    """A settings dataclass from plain values.
 
     Unknown names and values of a wrong type are refused; `where` is the dotted path to these settings.
     """
@@ -24,12 +24,7 @@ def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
     for name, value in values.items():
         if name not in hints:
             raise unknown("setting", where + name, [where + hint for hint in hints])
-        if dataclasses.is_dataclass(hints[name]):
-            if not isinstance(value, Mapping):
-                raise DreeError(f"Setting '{where}{name}' is a group of settings; set one of its members.")
-            given[name] = build(typing.cast(type[Any], hints[name]), value, f"{where}{name}.")
-        else:
-            given[name] = _checked(value, hints[name], where + name)
+        given[name] = _checked(value, hints[name], where + name)
     return kind(**given)
 
 
@@ -47,9 +42,9 @@ def override(settings: T, changes: Mapping[str, Any]) -> T:
     return build(type(settings), values)
 
 
-def differences(settings: T, base: T) -> dict[str, Any]:
-    """The settings that are not the same as in `base`, by their dotted names."""
-    ours, theirs = _flat(dataclasses.asdict(settings)), _flat(dataclasses.asdict(base))  # type: ignore[call-overload]
+def differences(values: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not the same as in `base`, by their dotted names."""
+    ours, theirs = _flat(values), _flat(base)
     return {name: value for name, value in ours.items() if name not in theirs or value != theirs[name]}
 
 
@@ -80,7 +75,10 @@ def _checked(value: Any, hint: Any, name: str) -> Any:
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     for option in options:
         if _fits(value, option):
-            return float(value) if option is float else value
+            kind = typing.get_origin(option) or option
+            return kind(value) if kind in (float, tuple) else value
+    if any(typing.get_origin(option) is Mapping for option in options) and not isinstance(value, Mapping):
+        raise DreeError(f"Setting '{name}' is a group of settings; set one of its members.")
     wanted = " or ".join("nothing" if o is type(None) else getattr(o, "__name__", str(o)) for o in options)
     raise DreeError(f"Setting '{name}' must be {wanted}, not {value!r}.")
 
@@ -94,8 +92,10 @@ def _fits(value: Any, hint: Any) -> bool:
         return origin is bool
     if origin is float:
         return isinstance(value, int | float)
+    if origin is tuple and isinstance(value, list):  # as JSON has it
+        value = tuple(value)
     if not isinstance(value, origin):
         return False
     if isinstance(value, Mapping) and arguments:
         return all(_fits(key, arguments[0]) and _fits(item, arguments[1]) for key, item in value.items())
-    return all(_fits(item, arguments[0]) for item in value) if isinstance(value, list) and arguments else True
+    return all(_fits(item, arguments[0]) for item in value) if isinstance(value, list | tuple) and arguments else True

@@ -29,8 +29,7 @@ dree_bench = partial(invoke, "bench")
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    for module in (bench, bench_check, bench_parts):
-        monkeypatch.setattr(module, "make_solver", small_solver)
+    monkeypatch.setattr(bench_parts, "make_solver", small_solver)
     monkeypatch.setattr(bench, "SOLVED_STATES", {"cpu": 100})
 
 

@@ -127,7 +127,7 @@ def test_a_runs_command_starts_a_run_with_the_same_settings(preset, changes, met
         (RunSettings(), "dree run --problem cvrp --order 1 --method fine-tuning --seed 0"),
         (
             override(RunSettings(), {"method": "dree", "options": {"without": "ee", "beta": 2}, "epochs": 100}),
-            "dree run --problem cvrp --order 1 --epochs 100 --method dree --without ee --seed 0 --set options.beta=2",
+            "dree run --problem cvrp --order 1 --epochs 100 --method dree --without ee --seed 0 --set options.beta=2.0",
         ),
         (
             override(RunSettings(), {"sizes": {"C": 30}, "order": ["U", "C"], "spec": "official"}),

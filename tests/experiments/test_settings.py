@@ -15,9 +15,10 @@ def test_the_defaults_are_the_papers():
     settings = RunSettings()
     assert (settings.stream().epochs, settings.batch_size, settings.test_every) == (1000, 32, 20)
     assert RunSettings(scenario="periodic").stream().epochs == 1200
-    assert (settings.learner.learning_rate, settings.learner.weight_decay) == (1e-4, 1e-6)
-    assert settings.learner.augmentation == 8
-    assert (settings.solver.width, settings.solver.heads, settings.solver.layers) == (128, 8, 6)
+    assert (settings.learning.learning_rate, settings.learning.weight_decay) == (1e-4, 1e-6)
+    assert (settings.learning.optimiser, settings.learning.augmentation) == ("adam", 8)
+    network = settings.spelled_out()["solver"]
+    assert (network["width"], network["heads"], network["layers"]) == (128, 8, 6)
 
 
 @pytest.mark.parametrize("name", list(PRESETS))
@@ -69,9 +70,23 @@ def test_settings_from_before_there_was_a_choice_of_tests_mean_the_principal_one
 
 def test_overriding_reaches_into_groups_and_leaves_the_rest():
     changed = override(DEMO, parse_assignments(["solver.layers=1", "epochs=10", "method=fine-tuning", "batches=null"]))
-    assert (changed.solver.layers, changed.epochs, changed.batches) == (1, 10, None)
-    assert changed.solver.width == DEMO.solver.width
-    assert override(DEMO, {"learner.learning_rate": 1}).learner.learning_rate == 1.0
+    assert (changed.solver["layers"], changed.epochs, changed.batches) == (1, 10, None)
+    assert changed.solver["width"] == DEMO.solver["width"]
+    assert override(DEMO, {"learner.learning_rate": 1}).learning.learning_rate == 1.0
+
+
+def test_a_default_said_aloud_is_no_change():
+    assert override(RunSettings(), {"solver.width": 128, "learner": {"augmentation": 8}}) == RunSettings()
+    assert override(RunSettings(method="dree"), {"options.beta": 1}) == RunSettings(method="dree")
+
+
+def test_settings_spelled_out_are_the_same_settings():
+    settings = RunSettings(method="dree", options={"alpha": 5.0}, solver={"width": 64})
+    spelled = settings.spelled_out()
+    assert spelled["options"]["alpha"] == 5.0
+    assert spelled["options"]["beta"] == 1.0
+    assert spelled["solver"]["layers"] == 6
+    assert build(RunSettings, spelled) == settings
 
 
 @pytest.mark.parametrize("text", ["epochs", "=5", ""])

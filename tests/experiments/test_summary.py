@@ -21,7 +21,7 @@ def constant(first, last, tasks=6):
 def test_a_run_of_the_papers_setting_has_the_papers_numbers_beside_it(tmp_path):
     (found,) = run_metrics(run_with_gaps(tmp_path / "run", constant(9.0, 2.0), END, LAWS, problem="tsp"))
     assert found.values.as_dict() == {"AP": 2.0, "AFB": 0.0, "AMFB": 0.0, "ABPl": 2.0}
-    assert found.kind == ("tsp", "drift", 1000, "fine-tuning", "principal")
+    assert found.kind == ("tsp", "drift", 1000, "fine-tuning", "pomo", "principal")
     assert found.published["AP"] == 1.86
     assert found.finished
     assert departures(found.settings) == {}

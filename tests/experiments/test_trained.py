@@ -24,8 +24,8 @@ def test_a_folder_gives_its_newest_checkpoint_and_a_file_itself(tmp_path, proble
     assert (newest.epoch, older.epoch) == (7, 3)
     assert newest.settings == older.settings == settings
     assert newest.run == tmp_path / "run"
-    assert same_weights(newest.solver, make_solver(problem, settings.solver, seed=7))
-    assert same_weights(older.solver, make_solver(problem, settings.solver, seed=3))
+    assert same_weights(newest.solver, make_solver(problem, settings=settings.solver, seed=7))
+    assert same_weights(older.solver, make_solver(problem, settings=settings.solver, seed=3))
 
 
 def test_a_damaged_newest_checkpoint_is_passed_over_aloud(tmp_path):

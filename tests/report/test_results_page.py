@@ -69,7 +69,7 @@ def test_every_line_has_its_command_and_links_to_its_runs(place):
     assert commands == [
         "dree run --problem cvrp --order 1 --epochs 100 --method fine-tuning --seed 0 --device cpu",
         "dree run --problem cvrp --order 1 --epochs 100 --method dree --seed 0 --device cpu",
-        "dree run --problem tsp --order 1 --epochs 100 --method dree --seed 0 --device cpu --set options.alpha=5",
+        "dree run --problem tsp --order 1 --epochs 100 --method dree --seed 0 --device cpu --set options.alpha=5.0",
     ]
     for link in re.findall(r"\]\(([^)]+)\)", text):
         assert (place / "docs" / link).exists(), link

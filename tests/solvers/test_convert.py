@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_encoder_tours_and_log_probabilities_are_the_originals(path, problem, cu
     original = read_original(path)
     assert (original.problem, original.epoch) == (problem, 2)
     assert original.settings == POMOSettings(width=16, heads=8, layers=2, feed_forward=24)
-    solver = make_solver(original.problem, original.settings)
+    solver = make_solver(original.problem, settings=asdict(original.settings))
     solver.load_state_dict(original.weights)
     solver.double()
     instances = double(random_instances(problem, 3, customers, seed=1))

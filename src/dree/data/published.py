@@ -66,12 +66,16 @@ def published_names() -> list[str]:
     return list(_tables())
 
 
-def published_metrics(problem: str, method: str, scenario: str, order: int, finer: bool = False) -> Row | None:
-    """The row of one training run of the paper with POMO, if the paper has it; `finer`: on the 41 test tasks."""
-    if method in VARIANTS:
+def published_metrics(
+    problem: str, method: str, scenario: str, order: int, base: str = "pomo", finer: bool = False
+) -> Row | None:
+    """The row of one training run of the paper, if the paper has it; `finer`: on the 41 test tasks."""
+    first = (scenario, order, finer) == ("drift", 1, False)
+    if base != "pomo":
+        rows = published("solvers").where(solver=base, problem=problem, method=method) if first else []
+    elif method in VARIANTS:
         table, column, name = VARIANTS[method]
-        same = (scenario, order, finer) == ("drift", 1, False)
-        rows = published(table).where(problem=problem, **{column: name}) if same else []
+        rows = published(table).where(problem=problem, **{column: name}) if first else []
     elif scenario == "drift" and not finer:
         rows = published("orders").where(problem=problem, method=method, order=order)
     elif order != 1:

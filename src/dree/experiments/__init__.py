@@ -2,6 +2,7 @@
 
 from dree.experiments.configuration import DEMO, PRESETS, RunSettings, preset
 from dree.experiments.folder import RunFolder
-from dree.experiments.run import Run, Tested, load_solver
+from dree.experiments.run import Run, Tested
+from dree.experiments.trained import load_solver
 
 __all__ = ["DEMO", "PRESETS", "Run", "RunFolder", "RunSettings", "Tested", "load_solver", "preset"]

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from dree.evaluation.evaluate import best_tours
-from dree.experiments.bench_parts import backward, draw, random_learner, record, recorded
+from dree.experiments.bench_parts import backward, draw, random_learner, random_pomo, record, recorded
 from dree.experiments.configuration import PAPER_EPOCHS
 from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, reinforce
 from dree.lifelong.experience import Experience
@@ -23,7 +23,6 @@ from dree.lifelong.learner import shared_baseline
 from dree.lifelong.methods.dree import ABLATION_INTERVAL, DREEOptions
 from dree.problems import Instances, augment
 from dree.randomness import named_generator
-from dree.solvers import make_solver
 from dree.solvers.pomo_twin import rollout
 from dree.solvers.precision import precision_on
 from dree.tasks import ORDERS, SyntheticTask, make_stream, principal
@@ -135,7 +134,7 @@ def measure(
 def measure_solving(problem: str, n: int, repeats: int, device: torch.device, precision: str) -> SolvingRate:
     """Greedy solving as `dree evaluate` does it: all starts, no augmentation."""
     count = min(SOLVED, max(1, SOLVED_STATES[device.type] // (n * (n + 1))))
-    solver, instances = make_solver(problem).to(device), draw(principal("U", problem, n), count, device)
+    solver, instances = random_pomo(problem, device), draw(principal("U", problem, n), count, device)
 
     def solve(_: object) -> None:
         best_tours(solver, instances, precision=precision)
@@ -224,7 +223,7 @@ def _twin_step(problem: str, instances: Instances, repeats: int) -> float | None
     """A step of the twin on the same batch, in milliseconds; None if it does not fit in the device's memory."""
     device, settings = instances.device, LearnerSettings()
     _free(device)
-    solver, copies = make_solver(problem).to(device), augment(instances, settings.augmentation)
+    solver, copies = random_pomo(problem, device), augment(instances, settings.augmentation)
     adam = torch.optim.Adam(
         solver.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
     )

@@ -12,13 +12,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from dree.errors import DreeError
-from dree.experiments.bench_parts import backward, draw, random_learner, recorded
+from dree.experiments.bench_parts import backward, draw, random_learner, random_pomo, recorded
 from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, Lesson
 from dree.lifelong.experience import Experience
 from dree.problems import Instances, Tours
 from dree.problems.check import check_cvrp, check_tsp
 from dree.randomness import named_generator
-from dree.solvers import POMO, make_solver
+from dree.solvers import POMO
 from dree.solvers.pomo_twin import rollout
 from dree.tasks import principal
 
@@ -55,7 +55,7 @@ class Finding:
 def check(problem: str, n: int, batch: int, precision: str, device: torch.device) -> list[Finding]:
     """The fast path on sampled tours of a random network, against twin and referee."""
     instances = draw(principal("U", problem, n), batch, device)
-    solver = make_solver(problem).to(device)
+    solver = random_pomo(problem, device)
     learner = Learner(solver, FineTuning(), LearnerSettings(precision=precision))
     lesson = recorded(learner, instances)
     illegal, wrong_cost = _refereed(instances, lesson.tours)
@@ -84,7 +84,7 @@ def captured_difference(problem: str, instances: Instances, precision: str) -> f
     The work is a lesson and behaviour replay, captured with other instances than it is compared on.
     """
     others = instances[torch.arange(len(instances) - 1, -1, -1, device=instances.device)]
-    stranger = Learner(make_solver(problem, seed=1).to(instances.device), DREE(), LearnerSettings(precision=precision))
+    stranger = Learner(random_pomo(problem, instances.device, seed=1), DREE(), LearnerSettings(precision=precision))
     stranger._graphs = None
     remembered = [Experience.of(stranger.solver, stranger.attempt(each, "old")) for each in (others, instances)]
     gradients = []

@@ -10,15 +10,22 @@ from torch import Tensor
 from dree.lifelong import Learner, LearnerSettings, Lesson, Method
 from dree.problems import Instances, Tours
 from dree.randomness import named_generator
-from dree.solvers import make_solver
+from dree.solvers import POMO, make_solver
 from dree.tasks import SyntheticTask
+
+
+def random_pomo(problem: str, device: torch.device, seed: int = 0) -> POMO:
+    """A random network of full size."""
+    solver = make_solver(problem, seed=seed)
+    assert isinstance(solver, POMO)
+    return solver.to(device)
 
 
 def random_learner(
     problem: str, method: Method, precision: str, device: torch.device, *, captured: bool = True
 ) -> Learner:
     """A learner with a random network of full size."""
-    learner = Learner(make_solver(problem).to(device), method, LearnerSettings(precision=precision))
+    learner = Learner(random_pomo(problem, device), method, LearnerSettings(precision=precision))
     if not captured:
         learner._graphs = None
     return learner

@@ -72,7 +72,7 @@ def kept_name(folder: RunFolder) -> str:
 
 def learned_in(folder: RunFolder) -> str:
     """The precision in which a run has learned; of runs that did not record it, the one that was set."""
-    precision = folder.manifest()["hardware"].get("precision", folder.settings().learner.precision)
+    precision = folder.manifest()["hardware"].get("precision", folder.settings().learning.precision)
     return str(precision)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from dree.data.lade import load_deliveries
 from dree.errors import DreeError, unknown
 from dree.lifelong import LearnerSettings, make_method, method_class
 from dree.problems import rules
-from dree.settings import override
-from dree.solvers import POMOSettings
+from dree.settings import build, differences, override
+from dree.solvers import Solver, make_solver, solver_class
 from dree.tasks import SCENARIOS, Stream, Task, make_stream
 from dree.tasks.lade import check_ratio
 
@@ -44,6 +44,8 @@ class RunSettings:
     ratio: float | None = None  # scenario lade: a day's share in an instance; None: the paper's for the city
     method: str = "fine-tuning"
     options: Mapping[str, Any] = field(default_factory=dict)  # the method's own, where not its defaults
+    base: str = "pomo"  # the base solver
+    start: str | None = None  # the folder of a run, or of a solver from elsewhere, whose weights are the first
     batch_size: int = 32
     batches: int | None = None  # new batches an epoch; None: the method's own number
     tests: str = "principal"  # what is tested: the principal tasks, or finer: 41 tasks along the drift
@@ -52,11 +54,11 @@ class RunSettings:
     checkpoint_seconds: float = 60.0  # from one checkpoint to the next, at least; 0: one after every epoch
     seed: int = 0
     device: str = "auto"
-    solver: POMOSettings = field(default_factory=POMOSettings)
-    learner: LearnerSettings = field(default_factory=LearnerSettings)
+    solver: Mapping[str, Any] = field(default_factory=dict)  # the base solver's own, where not its defaults
+    learner: Mapping[str, Any] = field(default_factory=dict)  # the learner's, where not the base solver's choice
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run, before anything is written."""
+        """Refuse what cannot be run, before anything is written; of groups keep what differs from the defaults."""
         for name in ("epochs", "batch_size", "batches", "test_every", "test_instances"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -68,7 +70,9 @@ class RunSettings:
         if self.tests not in TESTS:
             raise unknown("kind of tests", self.tests, TESTS)
         rules(self.problem)
-        make_method(self.method, self.options)
+        defaults = self._groups({}, {}, {})
+        for name, values in self._groups(self.options, self.solver, self.learner).items():
+            object.__setattr__(self, name, differences(values, defaults[name]))
         if self.scenario == LADE:
             self._check_lade()
             return
@@ -124,10 +128,34 @@ class RunSettings:
                     "epoch for each day that is learned, and tests of its own. Leave it out."
                 )
 
+    def _groups(
+        self, options: Mapping[str, Any], solver: Mapping[str, Any], learner: Mapping[str, Any]
+    ) -> dict[str, dict[str, Any]]:
+        """The groups with these members, and all others at their defaults."""
+        kind = solver_class(self.base)
+        return {
+            "options": asdict(make_method(self.method, options).options),
+            "solver": asdict(build(kind.settings_class, solver, "solver.")),
+            "learner": asdict(build(LearnerSettings, {**kind.learning, **learner}, "learner.")),
+        }
+
+    def spelled_out(self) -> dict[str, Any]:
+        """Every setting, members of groups that are at their defaults too."""
+        return asdict(self) | self._groups(self.options, self.solver, self.learner)
+
+    @property
+    def learning(self) -> LearnerSettings:
+        """How the run learns, whatever the method."""
+        return build(LearnerSettings, self.spelled_out()["learner"])
+
     @property
     def batches_per_epoch(self) -> int:
-        """New batches in an epoch: as set, or the method's own number."""
-        return self.batches or method_class(self.method).batches_per_epoch
+        """New batches in an epoch: as set, or the method's own number, or the base solver's share of that."""
+        return self.batches or int(method_class(self.method).batches_per_epoch * solver_class(self.base).epoch_share)
+
+    def make_solver(self) -> Solver:
+        """The base solver with random weights, on the CPU."""
+        return make_solver(self.problem, self.base, self.solver, self.seed)
 
     def torch_device(self) -> torch.device:
         """Where to learn: on a GPU where there is one, unless told otherwise."""
@@ -144,8 +172,8 @@ DEMO = RunSettings(
     batches=23,  # of fine-tuning; DREE's are 18, in the paper's ratio
     test_every=2,
     device="cpu",
-    solver=POMOSettings(width=64, heads=4, layers=3, feed_forward=128),
-    learner=LearnerSettings(learning_rate=1e-3, augmentation=1),
+    solver={"width": 64, "heads": 4, "layers": 3, "feed_forward": 128},
+    learner={"learning_rate": 1e-3, "augmentation": 1},
 )
 
 PRESETS: dict[str, RunSettings] = {"paper": RunSettings(), "demo": DEMO}
@@ -159,13 +187,17 @@ def preset(name: str) -> RunSettings:
 
 
 def changed_preset(name: str, changes: Mapping[str, Any]) -> RunSettings:
-    """A preset with changes by dotted names; one of them may be the scenario, with what belongs to it."""
-    start = LADE_START if changes.get("scenario") == LADE else {}
+    """A preset with changes by dotted names; among them scenario and base solver, with what belongs to these."""
+    start = dict(LADE_START) if changes.get("scenario") == LADE else {}
+    if "base" in changes:
+        known = {member.name for member in fields(solver_class(changes["base"]).settings_class)}
+        start["solver"] = {member: value for member, value in preset(name).solver.items() if member in known}
     return override(preset(name), {**start, **changes})
 
 
 def preset_of(settings: RunSettings, name: str) -> RunSettings:
-    """The preset with which settings can be compared: the same, or for real days the same data of the same region."""
-    if settings.scenario != LADE:
-        return preset(name)
-    return changed_preset(name, {"scenario": LADE, "data": settings.data, "region": settings.region})
+    """The preset with which settings can be compared: with the same method, base solver and, if real, days."""
+    same: dict[str, Any] = {"method": settings.method, "base": settings.base}
+    if settings.scenario == LADE:
+        same |= {"scenario": LADE, "data": settings.data, "region": settings.region}
+    return changed_preset(name, same)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 from dree.errors import DreeError
@@ -18,7 +19,7 @@ def convert(path: Path, out: Path, heads: int = HEADS, norm: str | None = None) 
     if out.exists() or out.is_symlink():
         raise DreeError(f"{out} exists already and was left alone. Choose another folder.")
     original = read_original(path, heads, norm)
-    settings = RunSettings(problem=original.problem, solver=original.settings)
+    settings = RunSettings(problem=original.problem, solver=asdict(original.settings))
     with path.open("rb") as file:
         source = {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest(), "norm": "instance"}
     state = {

@@ -20,7 +20,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -32,8 +31,7 @@ import torch
 from dree.errors import DreeError
 from dree.experiments.configuration import RunSettings
 from dree.files import write_text
-from dree.lifelong import make_method
-from dree.settings import build, override
+from dree.settings import build
 from dree.solvers.precision import precision_on
 from dree.tasks import Stream
 from dree.tasks.lade import LadeStream
@@ -63,8 +61,7 @@ class RunFolder:
         manifest = {
             "format": FORMAT,
             "kind": kind,
-            "settings": asdict(settings),
-            "options": _options(settings),
+            "settings": settings.spelled_out(),
             "data": {},
             **record,
             **_circumstances(settings),
@@ -107,13 +104,8 @@ class RunFolder:
         return manifest
 
     def settings(self) -> RunSettings:
-        """The settings the run was started with, whatever a method's defaults have become since then."""
-        manifest = self.manifest()
-        settings = build(RunSettings, manifest["settings"])
-        now = _options(settings)
-        then = manifest.get("options", now)  # older runs have no list of all options
-        changed = {f"options.{name}": value for name, value in then.items() if name not in now or value != now[name]}
-        return override(settings, changed) if changed else settings
+        """The settings the run was started with; a manifest spells all of them out, so defaults may change."""
+        return build(RunSettings, self.manifest()["settings"])
 
     def stream(self) -> Stream:
         """The run's stream, without the data it was made of: the days of a region are as the manifest has them."""
@@ -211,14 +203,9 @@ def _circumstances(settings: RunSettings) -> dict[str, Any]:
             "device": torch.cuda.get_device_name() if device.type == "cuda" else _processor(),
             "machine": platform.machine(),
             "threads": torch.get_num_threads(),
-            "precision": precision_on(device, settings.learner.precision, learning=True),
+            "precision": precision_on(device, settings.learning.precision, learning=True),
         },
     }
-
-
-def _options(settings: RunSettings) -> dict[str, Any]:
-    """All options of the run's method, those that were left at their defaults too."""
-    return asdict(make_method(settings.method, settings.options).options)
 
 
 def _processor() -> str:

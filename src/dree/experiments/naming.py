@@ -12,11 +12,11 @@ from typing import Any
 
 from dree.errors import DreeError
 from dree.experiments.configuration import LADE, PRESETS, RunSettings, preset_of
-from dree.lifelong import make_method, method_class
+from dree.lifelong import method_class
 from dree.settings import differences
 from dree.tasks import Stream, SyntheticStream
 
-IN_NAME = {"problem", "scenario", "order", "epochs", "method", "seed"}  # always part of a folder's name
+IN_NAME = {"problem", "scenario", "order", "epochs", "method", "base", "seed"}  # always part of a folder's name
 NO_MATTER = {"device", "checkpoint_seconds"}  # another run, but not another result
 FLAGS = {  # settings for which `dree run` has an option of their own
     "problem": "--problem",
@@ -28,6 +28,8 @@ FLAGS = {  # settings for which `dree run` has an option of their own
     "epochs": "--epochs",
     "method": "--method",
     "options.without": "--without",
+    "base": "--solver",
+    "start": "--start",
     "seed": "--seed",
     "device": "--device",
     "learner.precision": "--precision",
@@ -39,15 +41,20 @@ LONGEST = 160  # characters; file systems take 255
 
 def method_title(settings: RunSettings) -> str:
     """A run's method as people call it: `dree`, `dree without pir`, `llr-bc, buffer_every 10`."""
-    options = _changed_options(settings)
+    options = dict(settings.options)
     without = options.pop("without", None)
     ablation = f" without {without}" if without else ""
     return ", ".join([settings.method + ablation, *(f"{name} {value}" for name, value in options.items())])
 
 
+def run_title(settings: RunSettings) -> str:
+    """A run's method, and its base solver where that is not POMO: `dree (invit)`."""
+    return method_title(settings) + (f" ({settings.base})" if settings.base != RunSettings.base else "")
+
+
 def run_labels(paths: Sequence[Path], settings: Sequence[RunSettings]) -> list[str]:
     """Runs are called by their methods, or by their folders where a method occurs twice with one problem."""
-    methods = [(each.problem, method_title(each)) for each in settings]
+    methods = [(each.problem, run_title(each)) for each in settings]
     if len(set(methods)) == len(methods):
         return [method for _, method in methods]
     names = [path.resolve().name for path in paths]
@@ -61,11 +68,12 @@ def run_name(settings: RunSettings, start: str = "paper") -> str:
     """
     problem, scenario, which, *length = stream_words(settings)
     method = method_title(settings).replace(", ", "-")
-    parts = [problem, scenario, which, method, *length, f"seed{settings.seed}"]
+    base = [settings.base] if settings.base != RunSettings.base else []
+    parts = [problem, scenario, which, method, *base, *length, f"seed{settings.seed}"]
     changed = {
         name: value
-        for name, value in differences(settings, preset_of(settings, start)).items()
-        if name not in IN_NAME | NO_MATTER and not name.startswith("options")
+        for name, value in from_preset(settings, start).items()
+        if name not in IN_NAME | NO_MATTER and not name.startswith("options.")
     }
     parts = [*([start] if start != "paper" else []), *parts, *(f"{name}={value}" for name, value in changed.items())]
     name = re.sub(r"[^\w.=+-]+", "-", "-".join(parts))
@@ -99,16 +107,19 @@ def stream_title(settings: RunSettings, stream: Stream) -> str:
 
 def nearest_preset(settings: RunSettings) -> str:
     """The preset from which the fewest changes lead to these settings."""
-    return min(PRESETS, key=lambda name: len(_changes(settings, preset_of(settings, name))))
+    return min(PRESETS, key=lambda name: len(_changes(settings, name)))
 
 
 def run_command(settings: RunSettings) -> list[str]:
-    """The words of the command that starts a run with these settings; data are named without their folder."""
+    """The words of the command that starts a run with these settings; files are named without their folder."""
     start = nearest_preset(settings)
     always = LADE_ALWAYS if settings.scenario == LADE else ALWAYS
-    changes = {name: getattr(settings, name) for name in always} | _changes(settings, preset_of(settings, start))
-    if settings.data is not None:
-        changes["data"] = Path(settings.data).name
+    changes = {name: getattr(settings, name) for name in always} | _changes(settings, start)
+    if settings.base != RunSettings.base:
+        changes["base"] = settings.base
+    for name in ("data", "start"):
+        if changes.get(name) is not None:
+            changes[name] = Path(changes[name]).name
     words = ["dree", "run", *([] if start == "paper" else ["--preset", start])]
     as_flags = {name: changes[name] for name in FLAGS if isinstance(changes.get(name), int | float | str)}
     for name, value in as_flags.items():
@@ -125,20 +136,17 @@ def check_ablation(method: str) -> None:
         raise DreeError(f"Nothing can be left out of method '{method}'. Use --without with --method dree.")
 
 
-def _changed_options(settings: RunSettings) -> dict[str, Any]:
-    """The method's options that are not its defaults."""
-    options = make_method(settings.method, settings.options).options
-    return differences(options, type(options)())
+def from_preset(settings: RunSettings, start: str) -> dict[str, Any]:
+    """The settings that are not those of a preset with the same method and base solver, by dotted names."""
+    return differences(settings.spelled_out(), preset_of(settings, start).spelled_out())
 
 
-def _changes(settings: RunSettings, base: RunSettings) -> dict[str, Any]:
-    """What turns `base` into these settings, by dotted names; a group that lacks a member of the base's, whole."""
-    changes = differences(settings, base)
-    for name in ("sizes", "options"):
-        ours, theirs = getattr(settings, name), getattr(base, name)
-        if set(theirs) - set(ours):
-            changes = {each: value for each, value in changes.items() if each.split(".")[0] != name}
-            changes[name] = dict(ours)
+def _changes(settings: RunSettings, start: str) -> dict[str, Any]:
+    """What turns a preset into these settings, by dotted names; all sizes, where they lack one of the preset's."""
+    changes = from_preset(settings, start)
+    if set(preset_of(settings, start).sizes) - set(settings.sizes):
+        changes = {each: value for each, value in changes.items() if each.split(".")[0] != "sizes"}
+        changes["sizes"] = dict(settings.sizes)
     return changes
 
 

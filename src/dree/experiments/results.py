@@ -13,7 +13,7 @@ from dree.data.published import Row
 from dree.experiments.collection import collected, learned_in
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import RunFolder
-from dree.experiments.naming import run_name
+from dree.experiments.naming import run_name, run_title
 from dree.experiments.summary import RunMetrics, departures, means, run_metrics
 from dree.lifelong import METHODS
 from dree.settings import override
@@ -119,7 +119,7 @@ def _result(runs: Sequence[RunMetrics], shared: Mapping[str, Any]) -> Result:
 def _label(run: RunMetrics, shared: Mapping[str, Any]) -> str:
     """The method, and what sets the run apart from others in its table."""
     own = {name: value for name, value in _departures(run.settings).items() if name not in shared}
-    words = [run.kind.method, *(f"{name} {value}" for name, value in own.items())]
+    words = [run_title(run.settings), *(f"{name} {value}" for name, value in own.items())]
     words += ["finer tests"] if run.kind.tests == "finer" else []
     words += [] if run.finished else [f"seed {run.settings.seed} up to epoch {run.epoch}"]
     return ", ".join(words)

@@ -17,10 +17,10 @@ from dree.evaluation.evaluate import average_gap
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import CONVERTED, RunFolder, check_new
 from dree.experiments.material import Material, load_material
+from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.randomness import named_generator
-from dree.solvers import Solver, make_solver
 
 PAUSE = 20  # from one checkpoint to the next, at least so many times as long as the first took to write
 
@@ -46,10 +46,9 @@ class Run:
         self.settings = settings = folder.settings()
         self.stream, self.tests, self.held_out = material.stream, material.tests, material.held_out
         self.device = settings.torch_device()
-        method = make_method(settings.method, settings.options)
         self.batches = settings.batches_per_epoch
-        solver = make_solver(settings.problem, settings.solver, settings.seed).to(self.device)
-        self.learner = Learner(solver, method, settings.learner, settings.seed)
+        method = make_method(settings.method, settings.options)
+        self.learner = Learner(first_solver(settings).to(self.device), method, settings.learning, settings.seed)
         self.epoch = self.saved = 0  # complete, and in the newest checkpoint
         self.tested: list[int] = []
         self.matrix: list[list[float]] = []
@@ -61,7 +60,8 @@ class Run:
         """A new run in a new folder."""
         check_new(path)
         material = load_material(settings, say, bars)
-        return Run(RunFolder.create(path, settings, material.record(), kind), material, say)
+        record = material.record() | start_record(settings)
+        return Run(RunFolder.create(path, settings, record, kind), material, say)
 
     @staticmethod
     def resume(path: Path, say: Say = print, bars: Bars = no_bar) -> Run:
@@ -76,6 +76,8 @@ class Run:
                 f"The test sets have changed since {path} was started, so its gaps could not be compared any more. "
                 "Restore them (reinstall dree), or start a new run."
             )
+        if manifest.get("start") != start_record(folder.settings()).get("start"):
+            raise DreeError(f"The solver in {folder.settings().start} is not the one with which {path} was started.")
         run = Run(folder, material, say)
         run.catch_up()
         if not run.tested and folder.log("metrics.jsonl"):
@@ -188,15 +190,3 @@ class Run:
         self.epoch = self.saved = state["epoch"]
         self.tested, self.matrix = state["tested"], state["matrix"]
         self.learner.load_state_dict(state["learner"])
-
-
-def load_solver(path: Path, say: Say = print) -> Solver:
-    """The solver that a run has learned so far, on the CPU."""
-    folder = RunFolder.open(path)
-    settings = folder.settings()
-    state = load_latest(folder.checkpoints, say)
-    if state is None:
-        raise DreeError(f"{path} has no checkpoint yet. Continue it with: dree run --resume {path}")
-    solver = make_solver(settings.problem, settings.solver, settings.seed)
-    solver.load_state_dict(state["learner"]["solver"])
-    return solver.eval()

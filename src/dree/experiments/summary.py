@@ -12,14 +12,13 @@ import numpy as np
 from dree.data.published import Row, published, published_metrics, published_region
 from dree.errors import DreeError
 from dree.evaluation.metrics import Metrics, measures_in, metrics
-from dree.experiments.configuration import LADE, PAPER_EPOCHS, RunSettings, preset_of
+from dree.experiments.configuration import LADE, PAPER_EPOCHS, RunSettings
 from dree.experiments.folder import RunFolder
-from dree.experiments.naming import method_title
-from dree.settings import differences
+from dree.experiments.naming import from_preset, method_title
 from dree.tasks import ORDERS, Stream
 
 # What may differ between runs of the paper, or has no part in what is learned and measured.
-FREE = {"problem", "scenario", "order", "epochs", "method", "seed", "device", "checkpoint_seconds", "tests"}
+FREE = {"problem", "scenario", "order", "epochs", "method", "base", "seed", "device", "checkpoint_seconds", "tests"}
 PAPER_REGIONS = ["cq-144", "hz-120", "jl-31", "sh-2", "yt-167"]
 
 
@@ -30,6 +29,7 @@ class Kind(NamedTuple):
     scenario: str
     epochs: int | None  # None: as many as a region has days to learn
     method: str  # with its ablation and its changed options: `dree without pir`
+    base: str  # the base solver
     tests: str  # principal or finer, or process, those of real days
 
 
@@ -74,7 +74,7 @@ def run_metrics(path: Path) -> list[RunMetrics]:
     found = []
     for tests, columns in kinds.items():
         length = None if real else stream.epochs
-        kind = Kind(settings.problem, settings.scenario, length, method_title(settings), tests)
+        kind = Kind(settings.problem, settings.scenario, length, method_title(settings), settings.base, tests)
         values = measured(folder, columns)
         found.append(RunMetrics(path, settings, stream, kind, epochs[-1], values, _published(settings, kind)))
     return found
@@ -116,18 +116,20 @@ def departures(settings: RunSettings) -> dict[str, Any]:
 
     A method's options are no part of it: they are in the method's title.
     """
-    changed = differences(settings, preset_of(settings, "paper")).items()
-    return {name: value for name, value in changed if name not in FREE and not name.startswith("options")}
+    changed = from_preset(settings, "paper").items()
+    return {name: value for name, value in changed if name not in FREE and not name.startswith("options.")}
 
 
 def _published(settings: RunSettings, kind: Kind) -> Row | None:
     """The paper's row for a run of this problem, method, scenario, order and length, or of this region."""
     if settings.region is not None:
-        return published_region(settings.region, kind.method) if settings.ratio is None else None
+        as_published = settings.ratio is None and kind.base == RunSettings.base
+        return published_region(settings.region, kind.method) if as_published else None
     paper_length = kind.epochs == PAPER_EPOCHS.get(kind.scenario)
     if not paper_length or settings.sizes or not isinstance(settings.order, int):
         return None
-    return published_metrics(kind.problem, kind.method, kind.scenario, settings.order, finer=kind.tests == "finer")
+    finer = kind.tests == "finer"
+    return published_metrics(kind.problem, kind.method, kind.scenario, settings.order, kind.base, finer)
 
 
 def _published_mean(runs: Sequence[RunMetrics]) -> Row | None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dree.errors import DreeError
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import CONVERTED, RunFolder
 from dree.lifelong.checkpoint import load_checkpoint, load_latest
-from dree.solvers import Solver, make_solver
+from dree.solvers import Solver
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,53 @@ def load_trained(path: Path, say: Callable[[str], object] = print) -> Trained:
     """From a run's folder (its newest good checkpoint) or from one checkpoint file in it."""
     folder, state = _from_file(path) if path.is_file() else _from_folder(path, say)
     settings = folder.settings()
-    solver = make_solver(settings.problem, settings.solver, settings.seed)
+    solver = settings.make_solver()
     solver.load_state_dict(state["learner"]["solver"])
     method = None if folder.manifest()["kind"] == CONVERTED else settings.method
     return Trained(folder.path, state["epoch"], settings, solver.eval(), method)
+
+
+def load_solver(path: Path, say: Callable[[str], object] = print) -> Solver:
+    """The solver that a run has learned so far, on the CPU."""
+    return load_trained(path, say).solver
+
+
+def first_solver(settings: RunSettings) -> Solver:
+    """What a run begins with, on the CPU: random weights, or those of the solver it starts from."""
+    solver = settings.make_solver()
+    if settings.start is not None:
+        solver.load_state_dict(_start(settings).solver.state_dict())
+    return solver
+
+
+def start_record(settings: RunSettings) -> dict[str, Any]:
+    """What a manifest keeps of the solver that a run starts from, if there is one."""
+    if settings.start is None:
+        return {}
+    trained = _start(settings)
+    digest = hashlib.sha256()
+    for weights in trained.solver.state_dict().values():
+        digest.update(weights.contiguous().numpy().tobytes())
+    return {"start": {"name": trained.run.resolve().name, "epoch": trained.epoch, "sha256": digest.hexdigest()}}
+
+
+def _start(settings: RunSettings) -> Trained:
+    """The solver to start from, if it is the same network for the same problem."""
+    assert settings.start is not None
+    trained = load_trained(Path(settings.start))
+    for name in ("problem", "base"):
+        ours, theirs = getattr(settings, name), getattr(trained.settings, name)
+        if ours != theirs:
+            raise DreeError(f"The solver in {settings.start} has {name} {theirs}, the run has {ours}.")
+    if _shapes(settings.make_solver()) != _shapes(trained.solver):
+        raise DreeError(
+            f"The solver in {settings.start} is not of the run's size. Its settings: {dict(trained.settings.solver)}."
+        )
+    return trained
+
+
+def _shapes(solver: Solver) -> dict[str, torch.Size]:
+    return {name: weights.shape for name, weights in solver.state_dict().items()}
 
 
 def _from_folder(path: Path, say: Callable[[str], object]) -> tuple[RunFolder, dict[str, Any]]:

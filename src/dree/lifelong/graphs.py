@@ -5,7 +5,7 @@ A graph belongs to the shapes of its inputs. The first call with new shapes capt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from torch import Tensor
 
 from dree.lifelong.flat import FlatParameters
 from dree.solvers.chunks import with_gradient
+
+LANES = 4  # pieces of work that run side by side, where there are several
 
 # From tensors to a tuple of tensors and of what has tensors and can `map` them; without waiting for the device.
 Work = Callable[..., tuple[Any, ...]]
@@ -33,14 +35,44 @@ class Graphs:
 
     def __init__(self, flat: FlatParameters) -> None:
         self.flat = flat
+        self._lanes: list[Lane] = []
+
+    def differentiate(
+        self, name: str, work: Work, pieces: Sequence[tuple[Tensor, ...]], seed: int
+    ) -> list[tuple[Any, ...]]:
+        """What some work returns for a generator and some inputs, the first of it being a scalar with its gradient.
+
+        Several pieces of it run side by side, some at a time: alone they would leave the device half idle.
+        """
+        while len(self._lanes) < min(LANES, len(pieces)):
+            self._lanes.append(Lane(self.flat))
+        ready = torch.cuda.current_stream().record_event()
+        results = []
+        for number, inputs in enumerate(pieces):
+            lane = self._lanes[number % len(self._lanes)]
+            lane.stream.wait_event(ready)
+            with torch.cuda.stream(lane.stream):
+                results.append(lane.run(name, work, inputs, seed))
+        for lane in self._lanes:
+            torch.cuda.current_stream().wait_stream(lane.stream)
+        weights = [self.flat.weights]
+        return [(with_gradient(value, weights, [gradient]), *rest) for value, gradient, *rest in results]
+
+
+class Lane:
+    """Graphs that are never replayed at the same time, and so share their memory."""
+
+    def __init__(self, flat: FlatParameters) -> None:
+        self.flat = flat
+        self.stream = torch.cuda.Stream(flat.weights.device)  # type: ignore[no-untyped-call]
         self._generator = torch.Generator(device=flat.weights.device)
         self._gradient = torch.zeros_like(flat.weights)  # every graph's: copied before the next is replayed
         self._captured: dict[tuple[object, ...], Captured] = {}
-        self._stream = torch.cuda.Stream(flat.weights.device)  # type: ignore[no-untyped-call]
+        self._capturing = torch.cuda.Stream(flat.weights.device)  # type: ignore[no-untyped-call]
         self._pool = torch.cuda.graph_pool_handle()
 
-    def differentiate(self, name: str, work: Work, *inputs: Tensor, seed: int) -> tuple[Any, ...]:
-        """What some work returns for a generator and some inputs, the first of it being a scalar with its gradient."""
+    def run(self, name: str, work: Work, inputs: tuple[Tensor, ...], seed: int) -> tuple[Any, ...]:
+        """The value of some work, the gradient of that, and what else it returns."""
 
         def with_known_gradient(*tensors: Tensor) -> tuple[Any, ...]:
             value, *rest = work(self._generator, *tensors)
@@ -48,10 +80,9 @@ class Graphs:
             self.flat.gather(gradients, self._gradient)
             return (value, self._gradient, *rest)
 
-        value, gradient, *rest = self._run(name, with_known_gradient, inputs, seed)
-        return (with_gradient(value, [self.flat.weights], [gradient]), *rest)
+        return self._replayed(name, with_known_gradient, inputs, seed)
 
-    def _run(self, name: str, work: Work, inputs: tuple[Tensor, ...], seed: int) -> tuple[Any, ...]:
+    def _replayed(self, name: str, work: Work, inputs: tuple[Tensor, ...], seed: int) -> tuple[Any, ...]:
         key = (name, *((tensor.shape, tensor.dtype) for tensor in inputs))
         if key not in self._captured:
             self._captured[key] = self._capture(work, inputs)
@@ -67,17 +98,17 @@ class Graphs:
         static = tuple(tensor.clone() for tensor in inputs)
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._generator)
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
+        self._capturing.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._capturing):
             work(*static)
-            self._stream.synchronize()
+            self._capturing.synchronize()
             torch.cuda.empty_cache()  # while it captures, nothing can be freed
             graph.capture_begin(pool=self._pool)
             try:
                 outputs = work(*static)
             finally:
                 graph.capture_end()
-        torch.cuda.current_stream().wait_stream(self._stream)
+        torch.cuda.current_stream().wait_stream(self._capturing)
         return Captured(graph, static, _mapped(outputs, torch.detach))
 
 

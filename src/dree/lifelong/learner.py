@@ -7,7 +7,7 @@ one step of the optimiser, and let the method remember.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,14 +20,18 @@ from dree.lifelong.graphs import Graphs, Work
 from dree.lifelong.methods import Lesson, Method
 from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
+from dree.settings import build
 from dree.solvers import Solver
 from dree.solvers.precision import PRECISIONS, in_precision
+
+OPTIMISERS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
 
 @dataclass(frozen=True)
 class LearnerSettings:
     """How a learner learns, whatever the method. The defaults are the paper's."""
 
+    optimiser: str = "adam"  # or adamw
     learning_rate: float = 1e-4
     weight_decay: float = 1e-6
     augmentation: int = 8  # symmetric copies of every instance: 1 or 8
@@ -41,6 +45,8 @@ class LearnerSettings:
             raise DreeError(f"The weight decay must not be negative, as {self.weight_decay} is.")
         if self.augmentation not in (1, 8):
             raise DreeError(f"Augmentation must be 1 or 8 copies, not {self.augmentation}.")
+        if self.optimiser not in OPTIMISERS:
+            raise unknown("optimiser", self.optimiser, OPTIMISERS)
         if self.precision not in PRECISIONS:
             raise unknown("precision", self.precision, PRECISIONS)
 
@@ -56,12 +62,12 @@ class Progress:
 class Learner:
     """A solver, a method, an optimiser and a seed."""
 
-    optimiser: torch.optim.Adam
+    optimiser: torch.optim.Adam  # or AdamW, which derives from it
 
     def __init__(self, solver: Solver, method: Method, settings: LearnerSettings | None = None, seed: int = 0) -> None:
         self.solver = solver
         self.method = method
-        self.settings = settings = settings or LearnerSettings()
+        self.settings = settings = settings or build(LearnerSettings, solver.learning)
         self.seed = seed
         self.batches = 0  # learned so far
         self.device = next(solver.parameters()).device
@@ -121,15 +127,22 @@ class Learner:
         replayed after that: it must depend on nothing but them, the generator and the solver's weights, and what it
         returns must be tensors or be able to `map` their tensors.
         """
-        if self._graphs is None or not self.captures(instances.nodes):
-            return work(self.generator(purpose), instances, *inputs)
-        fields = len(instances.tensors())
+        (result,) = self.differentiate_each(name, work, [(instances, inputs)], purpose)
+        return result
+
+    def differentiate_each(
+        self, name: str, work: Work, pieces: Sequence[tuple[Instances, tuple[Tensor, ...]]], purpose: str = ""
+    ) -> list[tuple[Any, ...]]:
+        """The same for several batches and their inputs; on a CUDA device, some of them side by side."""
+        if self._graphs is None or not all(self.captures(instances.nodes) for instances, _ in pieces):
+            return [work(self.generator(purpose), instances, *inputs) for instances, inputs in pieces]
+        fields = len(pieces[0][0].tensors())
 
         def on_tensors(generator: torch.Generator, *tensors: Tensor) -> tuple[Any, ...]:
             return work(generator, Instances(*tensors[:fields]), *tensors[fields:])
 
-        seed = named_seed(self.seed, purpose, self.batches)
-        return self._graphs.differentiate(name, on_tensors, *instances.tensors(), *inputs, seed=seed)
+        tensors = [(*instances.tensors(), *inputs) for instances, inputs in pieces]
+        return self._graphs.differentiate(name, on_tensors, tensors, named_seed(self.seed, purpose, self.batches))
 
     def encode(self, instances: Instances, solver: Solver | None = None) -> Any:
         """The solver's encoding (or another solver's) in the learner's precision, with gradient."""
@@ -156,7 +169,8 @@ class Learner:
     def renew_optimiser(self) -> None:
         """An optimiser without memory of earlier gradients."""
         rate, decay = self.settings.learning_rate, self.settings.weight_decay
-        self.optimiser = torch.optim.Adam([self._flat.weights], lr=rate, weight_decay=decay, fused=True)
+        kind = OPTIMISERS[self.settings.optimiser]
+        self.optimiser = kind([self._flat.weights], lr=rate, weight_decay=decay, fused=True)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that must survive an interruption, as tensors and plain values."""

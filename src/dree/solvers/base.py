@@ -11,13 +11,19 @@ solver that can choose any node has K = N, and slot i is node i.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dree.problems import Instances, Rules, State, Tours
+from dree.problems import Instances, Rules, State, Tours, rules
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """A solver of which nothing can be set."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,15 @@ class Score:
 class Solver(nn.Module, ABC):
     """A neural network that constructs tours, for one problem."""
 
+    settings_class: type = NoSettings  # a frozen dataclass: what can be set, with its defaults
+    learning: Mapping[str, Any] = {}  # settings of its learner that are not the general defaults
+    epoch_share: float = 1.0  # of a method's batches an epoch, for a solver that is to learn less at a time
     rules: Rules
+
+    def __init__(self, problem: str, settings: Any = None) -> None:
+        super().__init__()
+        self.rules = rules(problem)
+        self.settings = self.settings_class() if settings is None else settings
 
     def capturable(self, nodes: int) -> bool:
         """Whether encoding, solving and scoring instances of this size never wait for the device.

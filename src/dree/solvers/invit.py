@@ -10,8 +10,9 @@ Shapes: B instances, P tours of each, T actions of a tour, S = T - 1 decisions, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,11 +20,10 @@ from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
 from dree.errors import DreeError
-from dree.problems import Instances, State, Tours, rules
+from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, GradientSum, split
-from dree.solvers.invit_network import INViTNetwork
-from dree.solvers.invit_network import INViTSettings as INViTSettings
+from dree.solvers.invit_network import INViTNetwork, INViTSettings
 from dree.solvers.invit_views import Scene, look, sort_neighbours
 from dree.solvers.sampling import sample
 
@@ -64,10 +64,12 @@ class Neighbours:
 class INViT(Solver):
     """The invariant nested view transformer for TSP or CVRP."""
 
+    settings_class = INViTSettings
+    learning: Mapping[str, Any] = {"optimiser": "adamw", "weight_decay": 0.01}
+    settings: INViTSettings
+
     def __init__(self, problem: str, settings: INViTSettings | None = None) -> None:
-        super().__init__()
-        self.rules = rules(problem)
-        self.settings = settings or INViTSettings()
+        super().__init__(problem, settings)
         self.network = INViTNetwork(self.rules.first_customer, self.settings)
 
     def capturable(self, nodes: int) -> bool:

@@ -29,7 +29,7 @@ class INViTSettings:
     layers: int = 2  # of each view's encoder
     decoder_layers: int = 2  # before the pointer
     action_view: int = 15  # candidates
-    state_views: tuple[int, ...] | list[int] = (35, 50)
+    state_views: tuple[int, ...] = (35, 50)
     clip: float = 10.0
     strict_capacity: bool = False  # as in the original: no customer may fill the vehicle completely
     starts: str = "one"  # tours of an instance: one (from the depot, or from a random node of a TSP), or all
@@ -37,7 +37,6 @@ class INViTSettings:
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no network."""
-        object.__setattr__(self, "state_views", tuple(self.state_views))
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, int | float) and not isinstance(value, bool) and not 0 < value < math.inf:
@@ -46,9 +45,9 @@ class INViTSettings:
             raise DreeError(f"Solver width {self.width} must be a multiple of its heads, {self.heads}.")
         if self.action_view < 2:
             raise DreeError(f"An action view of {self.action_view} leaves nothing to decide; it needs at least 2.")
-        if not self.state_views or any(type(view) is not int or view < self.action_view for view in self.state_views):
+        if not self.state_views or min(self.state_views) < self.action_view:
             raise DreeError(
-                f"State views must be whole numbers of at least {self.action_view}, the action view, "
+                f"State views must be at least as wide as the action view, {self.action_view}, "
                 f"not {list(self.state_views)}."
             )
         if self.starts not in STARTS:

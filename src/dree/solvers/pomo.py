@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dree.errors import DreeError
-from dree.problems import Instances, State, Tours, rules
+from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
 from dree.solvers.decoding import ENDLESS, Decoder, TableDecoder, kernels_serve, make_decoder
@@ -57,10 +57,12 @@ class POMOSettings:
 class POMO(Solver):
     """The policy optimisation with multiple optima network for TSP or CVRP."""
 
+    settings_class = POMOSettings
+    settings: POMOSettings
+
     def __init__(self, problem: str, settings: POMOSettings | None = None) -> None:
-        super().__init__()
-        self.rules = rules(problem)
-        self.settings = settings = settings or POMOSettings()
+        super().__init__(problem, settings)
+        settings = self.settings
         width = settings.width
         if problem == "tsp":
             self.embed = nn.Linear(2, width)

@@ -13,13 +13,13 @@ from dree.lifelong import Learner, LearnerSettings, Method
 from dree.lifelong.checkpoint import load_checkpoint, save_checkpoint
 from dree.problems import Instances
 from dree.randomness import named_generator
-from dree.solvers import POMOSettings, make_solver
+from dree.solvers import make_solver
 from dree.tasks import DriftStream, PeriodicStream, Stream, Task
 from dree.testing.common import located, problems, require
 from dree.testing.observer import Observer
 
 BATCHES, BATCH_SIZE, SEED = 2, 2, 0
-SOLVER = POMOSettings(width=8, heads=2, layers=1, feed_forward=16)
+SOLVER = {"width": 8, "heads": 2, "layers": 1, "feed_forward": 16}
 LAWS = ("U", "R")
 SIZES = (("U", 5), ("R", 7))
 
@@ -94,7 +94,8 @@ class Journey:
         )
         require(is_dataclass(method.options), f"{self.name}.options is {method.options!r}, which is no dataclass.")
         settings = LearnerSettings(learning_rate=1e-2, augmentation=self.copies)
-        learner = Learner(make_solver(self.stream.problem, SOLVER, SEED), Observer(method), settings, SEED)
+        solver = make_solver(self.stream.problem, settings=SOLVER, seed=SEED)
+        learner = Learner(solver, Observer(method), settings, SEED)
         learner.best_only = not method.whole_lessons  # as where lessons are captured
         return learner
 

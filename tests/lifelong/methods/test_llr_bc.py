@@ -120,9 +120,15 @@ def test_where_lessons_are_captured_the_same_is_remembered_and_replayed(problem,
         monkeypatch.setattr(Learner, "captures", lambda *_, captured=captured: captured)
         learner = Learner(small_solver(problem), make_method("llr-bc", {"sample": 4}), LearnerSettings(), seed=3)
         learner.best_only = captured
-        method, replay = learner.method, learner.method._distance
+        method, replay = learner.method, learner.differentiate_each
         sizes: list[int] = []
-        method._distance = lambda *a, sizes=sizes, replay=replay: (sizes.append(len(a[1])), replay(*a))[1]
+
+        def spy(name, work, pieces, *purpose, sizes=sizes, replay=replay):
+            if name == "consolidation":
+                sizes += [len(instances) // 3 for instances, _ in pieces]
+            return replay(name, work, pieces, *purpose)
+
+        monkeypatch.setattr(learner, "differentiate_each", spy)
         stream = make_stream("drift", problem, 1, 5)
         for epoch in (1, 2):
             learn_epoch(learner, stream, epoch, problem=problem)

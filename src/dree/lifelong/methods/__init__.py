@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from dree.errors import DreeError, unknown
 from dree.lifelong.methods.base import Lesson, Method
 from dree.lifelong.methods.dree import DREE
 from dree.lifelong.methods.fine_tuning import FineTuning
 from dree.lifelong.methods.li import Li
 from dree.lifelong.methods.llr_bc import LLRBC
 from dree.lifelong.methods.multi_task import CumulativeMultiTask, MultiTask
+from dree.registry import named_class
 from dree.settings import build
 
 METHODS: dict[str, type[Method]] = {
@@ -33,18 +32,7 @@ def make_method(name: str, options: Mapping[str, Any] | None = None) -> Method:
 
 def method_class(name: str) -> type[Method]:
     """A method by its name, or a user's own by its dotted path (`package.module.Class`)."""
-    if name in METHODS:
-        return METHODS[name]
-    module, _, attribute = name.rpartition(".")
-    if not module:
-        raise unknown("method", name, METHODS)
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise DreeError(f"Method '{name}' cannot be imported: {error}.") from error
-    if not (isinstance(found, type) and issubclass(found, Method)):
-        raise DreeError(f"'{name}' is not a method: it must be a class derived from dree.lifelong.Method.")
-    return found
+    return named_class("method", name, METHODS, Method)
 
 
 __all__ = [

@@ -106,26 +106,19 @@ class LLRBC(Method):
             group = list(alike)
             alone = learner.captures(group[0].instances.nodes)  # few shapes, hence few captures
             groups += [[step] for step in group] if alone else [group]
-        alpha = PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
-        total = torch.stack([self._distance(learner, group) for group in groups]).sum()
-        return alpha * total / len(steps)
-
-    def _distance(self, learner: Learner, steps: list[Step]) -> Tensor:
-        """How far the policy is from steps of one size: the sum of each one's weighted mean over its states."""
-        instances = Instances.cat([step.instances for step in steps])
-        state = State.cat([step.state for step in steps])
-        starts, policy = (torch.cat([getattr(step, name) for step in steps]) for name in ("starts", "policy"))
+        size = len(steps[0].instances)
 
         def work(_: torch.Generator, instances: Instances, *given: Tensor) -> tuple[Tensor]:
+            """How far the policy is from steps of one size: the sum of each one's weighted mean over its states."""
             starts, remembered, *state = given
             current = learner.solver.decide(instances, starts, State(*state), encoding=learner.encode(instances))
-            distance = divergence(self.options.divergence)(current, remembered).view(len(steps), -1)
-            weights = uncertainty(remembered).view(len(steps), -1)
+            distance = divergence(self.options.divergence)(current, remembered).view(len(instances) // size, -1)
+            weights = uncertainty(remembered).view_as(distance)
             return ((distance * weights / weights.sum(1, keepdim=True)).sum(),)
 
-        total: Tensor
-        (total,) = learner.differentiate("consolidation", work, instances, starts, policy, *state.tensors())
-        return total
+        distances = learner.differentiate_each("consolidation", work, [_joined(group) for group in groups])
+        alpha = PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
+        return alpha * torch.stack([distance for (distance,) in distances]).sum() / len(steps)
 
     @torch.no_grad()
     def _collect(self, learner: Learner, lesson: Lesson) -> None:
@@ -172,6 +165,13 @@ class LLRBC(Method):
         self.collected.seen = state["seen"]
         self.collected.items = [steps[place] for place in state["collected"]]
         self.replayed = [steps[place] for place in state["replayed"]]
+
+
+def _joined(steps: list[Step]) -> tuple[Instances, tuple[Tensor, ...]]:
+    """The instances of steps of one size, then starts, policies and states."""
+    starts, policy = (torch.cat([getattr(step, name) for step in steps]) for name in ("starts", "policy"))
+    state = State.cat([step.state for step in steps])
+    return Instances.cat([step.instances for step in steps]), (starts, policy, *state.tensors())
 
 
 def _at(step: int, of_all: Tensor) -> Tensor:

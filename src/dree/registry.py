@@ -1,0 +1,28 @@
+"""What goes by a short name, or by the dotted path to a class of the user's own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TypeVar
+
+from dree.errors import DreeError, unknown
+
+T = TypeVar("T")
+
+
+def named_class(what: str, name: str, known: Mapping[str, type[T]], base: type[T]) -> type[T]:
+    """A class by its short name, or by its path (`package.module.Class`); it must derive from `base`."""
+    if name in known:
+        return known[name]
+    module, _, attribute = name.rpartition(".")
+    if not module:
+        raise unknown(what, name, known)
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise DreeError(f"{what.capitalize()} '{name}' cannot be imported: {error}.") from error
+    if not (isinstance(found, type) and issubclass(found, base)):
+        home = ".".join(base.__module__.split(".")[:2])
+        raise DreeError(f"'{name}' is not a {what}: it must be a class derived from {home}.{base.__name__}.")
+    return found
