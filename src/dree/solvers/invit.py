@@ -65,7 +65,7 @@ class INViT(Solver):
     """The invariant nested view transformer for TSP or CVRP."""
 
     settings_class = INViTSettings
-    learning: Mapping[str, Any] = {"optimiser": "adamw", "weight_decay": 0.01}
+    learning: Mapping[str, Any] = {"optimiser": "adamw", "weight_decay": 0.01, "baseline": "greedy"}
     settings: INViTSettings
 
     def __init__(self, problem: str, settings: INViTSettings | None = None) -> None:

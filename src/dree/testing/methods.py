@@ -110,7 +110,7 @@ class Journey:
                     self.learn(epoch, batch)
                     if pause == "batch":
                         self.stop_and_restore()
-                self.learner.method.end(self.learner, self.stream, epoch)
+                self.learner.end(self.stream, epoch)
                 self.learner.method.report()
                 self.trace.append((f"in the state after epoch {epoch}", self.save().read_bytes()))
                 if pause == "epoch":
