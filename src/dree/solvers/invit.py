@@ -115,13 +115,12 @@ class INViT(Solver):
         if generator is not None:
             uniform = torch.rand((*starts.shape, longest), generator=generator, device=instances.device)
         weights = neighbours.weights()
-        parts = []
-        for rows, columns in self._chunks(instances, starts.shape[1]):
+        chunks, parts = self._chunks(instances, starts.shape[1], 1), []
+        for rows, columns in chunks:
             draws = None if uniform is None else uniform[rows, columns]
             parts.append(self._roll(instances[rows], starts[rows, columns], neighbours[rows], weights, draws))
-        length = max(part.shape[-1] for part in parts)
-        actions = starts.new_zeros(*starts.shape, length)
-        for (rows, columns), part in zip(self._chunks(instances, starts.shape[1]), parts, strict=True):
+        actions = starts.new_zeros(*starts.shape, max(part.shape[-1] for part in parts))
+        for (rows, columns), part in zip(chunks, parts, strict=True):
             actions[rows, columns, : part.shape[-1]] = part
         return Tours(actions, self.rules.cost(instances, actions))
 
@@ -134,7 +133,7 @@ class INViT(Solver):
         uniform_BPT: Tensor | None,
     ) -> Tensor:
         """Tours from given starts: [B, P, T]."""
-        waits = not (instances.coords.is_cuda and torch.cuda.is_current_stream_capturing())
+        waits = not _captured(instances.device)
         state = self.rules.begin(instances, starts_BP)
         actions = [starts_BP]
         for step in range(1, self._longest(instances)):
@@ -197,7 +196,7 @@ class INViT(Solver):
         """A measure of the policies [R, K] of all states, given the actions taken there [R], summed over each tour."""
         total = GradientSum(list(self.parameters()))
         per_tour = torch.zeros_like(weights_BP)
-        for rows, columns in self._chunks(instances, actions_BPT.shape[1]):
+        for rows, columns in self._chunks(instances, *actions_BPT.shape[1:]):
             actions = actions_BPT[rows, columns]
             taken = actions[..., 1:]
             scene = self._hindsight(instances[rows], neighbours[rows], actions)
@@ -250,12 +249,17 @@ class INViT(Solver):
     def _budget(self, instances: Instances) -> int:
         return self.settings.chunk_bytes or CHUNK_BYTES[instances.device.type]
 
-    def _chunks(self, instances: Instances, tours: int) -> list[Chunk]:
-        """Tours of which a step can be decided at once, without a gradient."""
-        row_bytes = self.network.state_bytes(instances.nodes, 1)
-        return split(len(instances), tours, row_bytes, self._budget(instances))
+    def _chunks(self, instances: Instances, tours: int, states: int) -> list[Chunk]:
+        """Tours of which so many states can be looked at together, and a step be decided without a gradient."""
+        tour_bytes = max(32 * states * instances.nodes, self.network.state_bytes(instances.nodes, 1))
+        return split(len(instances), tours, tour_bytes, self._budget(instances))
 
     def _states_at_once(self, instances: Instances, neighbours: Neighbours) -> int:
         """States that can be scored at once, with a gradient."""
         element = (neighbours.low or instances.coords.dtype).itemsize
         return max(1, self._budget(instances) // self.network.state_bytes(instances.nodes, element))
+
+
+def _captured(device: torch.device) -> bool:
+    """Whether what happens now is being captured, so that nothing can be asked of the device."""
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

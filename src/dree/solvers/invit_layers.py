@@ -36,19 +36,20 @@ class View(nn.Module):
 
     def forward(self, scene: Scene, candidates: int) -> Tensor:
         """The vehicle, the anchor and the candidates as encoded: [R, M, D]."""
-        tokens, empty = self._tokens(scene, candidates + self.others)
+        tokens = self._tokens(scene, candidates + self.others)
+        mask = self._mask(scene, tokens)
         for layer in self.layers[:-1]:
-            tokens = layer(tokens, empty, tokens.shape[1])
+            tokens = layer(tokens, mask, tokens.shape[1])
         # Nobody looks at what the last layer makes of the other places.
-        encoded: Tensor = self.layers[-1](tokens, empty, 1 + self.anchored + candidates)
+        encoded: Tensor = self.layers[-1](tokens, mask, 1 + self.anchored + candidates)
         return encoded
 
-    def _tokens(self, scene: Scene, places: int) -> tuple[Tensor, Tensor]:
-        """All tokens as embedded [R, L, D], and which of them are empty [R, L]."""
+    def _tokens(self, scene: Scene, places: int) -> Tensor:
+        """All tokens as embedded: [R, L, D]."""
         points, anchor = scene.points[:, : 1 + places], scene.anchor[:, None]
         corner = points.amin(1, keepdim=True)
         side = (points.amax(1, keepdim=True) - corner).amax(2, keepdim=True)
-        side = torch.where(side > 0, side, 1)
+        side = side.masked_fill(side == 0, 1)
         points, anchor = (points - corner) / side, (anchor - corner) / side
         layer = self.layers[0]
         assert isinstance(layer, ViewLayer)
@@ -62,8 +63,15 @@ class View(nn.Module):
         parts = [self.embed_last(points[:, :1]), self.embed(points[:, 1:])]
         if self.anchored:
             parts.insert(1, self.embed_anchor(anchor))
-        empty = functional.pad(scene.empty[:, :places], (1 + self.anchored, 0))
-        return torch.cat(parts, dim=1).to(exact), empty
+        return torch.cat(parts, dim=1).to(exact)
+
+    def _mask(self, scene: Scene, tokens_RLD: Tensor) -> Tensor:
+        """Minus infinity where a token is empty, else nought: [R, 1, 1, L]."""
+        states, length, _ = tokens_RLD.shape
+        before = 1 + self.anchored
+        mask = tokens_RLD.new_zeros(states, -(-length // 8) * 8)  # rows as fused attention wants them
+        mask[:, before:length].masked_fill_(scene.empty[:, : length - before], -math.inf)
+        return mask[:, None, None, :length]
 
 
 class ViewLayer(nn.Module):
@@ -80,17 +88,17 @@ class ViewLayer(nn.Module):
         self.contract = nn.Linear(feed_forward, width)
         self.norm2 = nn.LayerNorm(width)
 
-    def forward(self, tokens_RLD: Tensor, empty_RL: Tensor, kept: int) -> Tensor:
+    def forward(self, tokens_RLD: Tensor, mask: Tensor, kept: int) -> Tensor:
         """The first `kept` tokens after this layer: [R, M, D]."""
         kept_RMD = tokens_RLD[:, :kept]
-        attended = self.combine(self._attend(tokens_RLD, empty_RL, kept))
+        attended = self.combine(self._attend(tokens_RLD, mask, kept))
         once = self.norm_attention(attended + kept_RMD)
         twice = self.norm1(kept_RMD + once)
         changed: Tensor = self.norm2(twice + self.contract(functional.relu(self.expand(twice))))
         return changed
 
-    def _attend(self, tokens_RLD: Tensor, empty_RL: Tensor, kept: int) -> Tensor:
-        """What the kept tokens see in all that are not empty: [R, M, D]."""
+    def _attend(self, tokens_RLD: Tensor, mask: Tensor, kept: int) -> Tensor:
+        """What the kept tokens see in all that the mask leaves: [R, M, D]."""
         width = tokens_RLD.shape[2]
         if kept == tokens_RLD.shape[1]:
             query, key, value = self.query_key_value(tokens_RLD).chunk(3, dim=2)
@@ -99,8 +107,8 @@ class ViewLayer(nn.Module):
             query = functional.linear(tokens_RLD[:, :kept], of_query)
             key, value = functional.linear(tokens_RLD, of_others).chunk(2, dim=2)
         query, key, value = (_by_head(part, self.heads).transpose(1, 2) for part in (query, key, value))
-        there, scale = ~empty_RL[:, None, None], 1 / math.sqrt(width)  # of the whole width, as in the original
-        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=there, scale=scale)
+        scale = 1 / math.sqrt(width)  # of the whole width, as in the original
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
         return attended.transpose(1, 2).flatten(2)
 
 

@@ -77,7 +77,8 @@ def look_around(solver: INViT, instances: Instances, starts: Tensor, state: Stat
     settings, tours = solver.settings, starts.shape[1]
     coords = instances.coords.repeat_interleave(tours, dim=0)
     last, left = state.current.flatten(), ~state.visited.flatten(0, 1)
-    distance = (coords - coords[torch.arange(len(last)), last][:, None]).square().sum(-1)
+    here = coords[torch.arange(len(last), device=last.device), last]
+    distance = (coords - here[:, None]).square().sum(-1)
     widest = max(settings.state_views)
     if instances.demands is None or instances.capacity is None or state.load is None:
         count = min(widest, int(left[0].sum()))  # as many are left on every tour
@@ -137,7 +138,7 @@ def decide(solver: INViT, around: Surroundings, no_depot_R: Tensor) -> tuple[Ten
 
 def encode_view(view: View, around: Surroundings, places: int) -> Tensor:
     """One view's places, then the last node, then its anchor if it has one: [R, L, D]."""
-    rows = torch.arange(len(around.last))[:, None]
+    rows = torch.arange(len(around.last), device=around.last.device)[:, None]
     near, last = around.near[:, :places], around.last[:, None]
     shown = torch.cat([near, last], dim=1)
     box = around.coords[rows, shown]

@@ -101,7 +101,7 @@ def look(
     empty = found == near_RM.shape[1]
     node_RV = near_RM.gather(1, found.clamp(max=near_RM.shape[1] - 1))
     seen = torch.cat([current[:, None], torch.where(empty, current[:, None], node_RV)], dim=1) + offsets[:, None]
-    node_RA = torch.where(empty, -1, node_RV)[:, :candidates]
+    node_RA = node_RV.masked_fill(empty, -1)[:, :candidates]
     points = instances.coords.flatten(0, 1)[seen]
     slots_RK = functional.pad(node_RA, (0, slots - candidates), value=-1)
     if state.load is None or instances.demands is None or instances.capacity is None:
