@@ -10,8 +10,9 @@ Shapes: B instances, P tours of each, T actions of a tour, S = T - 1 decisions, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -60,6 +61,12 @@ class Neighbours:
         policy: Tensor = functional_call(self.network, weights, scene) if weights else self.network(scene)
         return policy
 
+    def policies(self, scenes: Sequence[Scene]) -> list[Tensor]:
+        """The log-policies of several scenes. For their gradients they are computed again, as all would not fit."""
+        if len(scenes) == 1 or not torch.is_grad_enabled():
+            return [self.policy(scene) for scene in scenes]
+        return [checkpoint(self.policy, scene, use_reentrant=False, preserve_rng_state=False) for scene in scenes]
+
 
 class INViT(Solver):
     """The invariant nested view transformer for TSP or CVRP."""
@@ -86,7 +93,7 @@ class INViT(Solver):
 
     def candidates(self, instances: Instances, state: State) -> Tensor:
         """For CVRP the depot; then the nearest nodes that may be next, and -1 where there are no more: [..., K]."""
-        scene = self._look(instances, self.encode(instances), state.current, state)
+        scene = self._look(instances, self.encode(instances), state.current, state, self._left(instances, state, 1))
         return scene.nodes.view(*state.current.shape, -1)
 
     def encode(self, instances: Instances) -> Neighbours:
@@ -115,7 +122,8 @@ class INViT(Solver):
         if generator is not None:
             uniform = torch.rand((*starts.shape, longest), generator=generator, device=instances.device)
         weights = neighbours.weights()
-        chunks, parts = self._chunks(instances, starts.shape[1], 1), []
+        row_bytes = self.network.state_bytes(instances.customers, 1)  # nothing is kept of a layer
+        chunks, parts = split(len(instances), starts.shape[1], row_bytes, self._budget(instances)), []
         for rows, columns in chunks:
             draws = None if uniform is None else uniform[rows, columns]
             parts.append(self._roll(instances[rows], starts[rows, columns], neighbours[rows], weights, draws))
@@ -139,7 +147,7 @@ class INViT(Solver):
         for step in range(1, self._longest(instances)):
             if waits and step >= self.rules.shortest(instances) and self.rules.finished(instances, state).all():
                 break
-            scene = self._look(instances, neighbours, starts_BP, state)
+            scene = self._look(instances, neighbours, starts_BP, state, self._left(instances, state, step))
             policy = neighbours.policy(scene, weights).exp()
             slot = policy.argmax(-1) if uniform_BPT is None else sample(policy, uniform_BPT[..., step].reshape(-1, 1))
             action = scene.nodes.gather(1, slot[:, None]).clamp(min=0).view_as(starts_BP)
@@ -196,17 +204,11 @@ class INViT(Solver):
         """A measure of the policies [R, K] of all states, given the actions taken there [R], summed over each tour."""
         total = GradientSum(list(self.parameters()))
         per_tour = torch.zeros_like(weights_BP)
-        for rows, columns in self._chunks(instances, *actions_BPT.shape[1:]):
-            actions = actions_BPT[rows, columns]
-            taken = actions[..., 1:]
-            scene = self._hindsight(instances[rows], neighbours[rows], actions)
-            factor = weights_BP[rows, columns, None].expand_as(taken).flatten()
-            values = []
-            for part, some in scene.parts(self._states_at_once(instances, neighbours)):
-                value = measure(neighbours.policy(some), some, taken.flatten()[part])
-                total.add((value * factor[part]).sum())
-                values.append(value.detach())
-            per_tour[rows, columns] = torch.cat(values).view(taken.shape).sum(-1)
+        for chunk, steps, scene in self._passes(neighbours, instances, actions_BPT):
+            taken = actions_BPT[chunk][..., 1:][..., steps]
+            value = measure(neighbours.policy(scene), scene, taken.flatten()).view_as(taken).sum(-1)
+            total.add((value * weights_BP[chunk]).sum())
+            per_tour[chunk] += value.detach()
         return Score(per_tour, total.value())
 
     def behave(self, instances: Instances, tours: Tours, *, encoding: Neighbours | None = None) -> Tensor:
@@ -214,50 +216,68 @@ class INViT(Solver):
         if tours.actions.shape[1] != 1:
             raise ValueError(f"behave takes one tour per instance, not {tours.actions.shape[1]}")
         neighbours = encoding or self.encode(instances)
-        scene = self._hindsight(instances, neighbours, tours.actions)
-        return self._policy(instances, neighbours, scene).view(len(instances), -1, self.network.slots)
+        passes = list(self._passes(neighbours, instances, tours.actions))
+        policies = neighbours.policies([scene for _, _, scene in passes])
+        found: dict[int, list[Tensor]] = {}
+        for ((rows, _), _, _), policy in zip(passes, policies, strict=True):
+            found.setdefault(rows.start, []).append(policy.view(rows.stop - rows.start, -1, self.network.slots))
+        return torch.cat([torch.cat(of_rows, dim=1) for of_rows in found.values()])
 
     def decide(
         self, instances: Instances, starts_BP: Tensor, state: State, *, encoding: Neighbours | None = None
     ) -> Tensor:
         """The policy at the given states."""
         neighbours = encoding or self.encode(instances)
-        scene = self._look(instances, neighbours, starts_BP, state)
-        return self._policy(instances, neighbours, scene).view(*starts_BP.shape, -1)
+        left = self._left(instances, state, 1)
+        scene = self._look(instances, neighbours, starts_BP, state, left)
+        count = self._budget(instances) // self._state_bytes(neighbours, left)
+        return torch.cat(neighbours.policies(scene.parts(max(1, count)))).view(*starts_BP.shape, -1)
 
-    def _policy(self, instances: Instances, neighbours: Neighbours, scene: Scene) -> Tensor:
-        """The log-policy at some states [R, K]; where they are many, parts are computed again for their gradients."""
-        parts = [some for _, some in scene.parts(self._states_at_once(instances, neighbours))]
-        if len(parts) == 1 or not torch.is_grad_enabled():
-            return torch.cat([neighbours.policy(some) for some in parts])
-        again = [checkpoint(neighbours.policy, some, use_reentrant=False, preserve_rng_state=False) for some in parts]
-        return torch.cat(again)
+    def _passes(
+        self, neighbours: Neighbours, instances: Instances, actions_BPT: Tensor
+    ) -> Iterator[tuple[Chunk, slice, Scene]]:
+        """All states before actions 1 to T - 1 of finished tours, as some decisions of some tours at a time.
 
-    def _hindsight(self, instances: Instances, neighbours: Neighbours, actions_BPT: Tensor) -> Scene:
-        """What is seen before actions 1 to T - 1 of finished tours."""
-        state = self.rules.hindsight(instances, actions_BPT)
-        return self._look(instances, neighbours, actions_BPT[..., :1].expand_as(state.current), state)
+        Decisions go together with those that are as late, when as few customers are left.
+        """
+        budget, decisions = self._budget(instances), actions_BPT.shape[2] - 1
+        tour_bytes = max(self._state_bytes(neighbours, instances.customers), 4 * decisions * instances.nodes)
+        for chunk in split(len(instances), actions_BPT.shape[1], tour_bytes, budget):
+            some, near, actions = instances[chunk[0]], neighbours[chunk[0]], actions_BPT[chunk]
+            starts, states = actions[..., :1], self.rules.hindsight(some, actions)
+            begin = 0
+            while begin < decisions:
+                left = self._left(some, states.map(partial(_steps, slice(begin, None))), begin + 1)
+                count = budget // (starts.numel() * self._state_bytes(neighbours, left))
+                steps = slice(begin, min(begin + max(1, count), decisions))
+                state = states.map(partial(_steps, steps))
+                yield chunk, steps, self._look(some, near, starts.expand_as(state.current), state, left)
+                begin = steps.stop
 
-    def _look(self, instances: Instances, neighbours: Neighbours, starts: Tensor, state: State) -> Scene:
-        """What is seen at some states [B, ...] of tours from given starts."""
+    def _look(self, instances: Instances, neighbours: Neighbours, starts: Tensor, state: State, left: int) -> Scene:
+        """What is seen at some states [B, ...] of tours from given starts, with at most so many customers left."""
         depth = state.current.ndim - 1
         state = state.map(lambda tensor: tensor.flatten(1, depth))
-        slots, strict = self.settings.action_view, self.settings.strict_capacity
+        order, slots, strict = neighbours.order, self.settings.action_view, self.settings.strict_capacity
         others = max(self.settings.state_views) - slots
-        return look(instances, neighbours.order, starts.flatten(1), state, slots=slots, others=others, strict=strict)
+        return look(instances, order, starts.flatten(1), state, left=left, slots=slots, others=others, strict=strict)
+
+    def _left(self, instances: Instances, state: State, acted: int) -> int:
+        """At most so many customers are left at any of these states, after so many actions or more."""
+        if _captured(instances.device):  # every second action of a tour that is not finished serves one, at least
+            return max(1, instances.customers - acted // (1 + self.rules.first_customer))
+        return max(1, instances.customers - int(state.served.min()))
+
+    def _state_bytes(self, neighbours: Neighbours, left: int) -> int:
+        """About what scoring a state holds, with so many customers left."""
+        return self.network.state_bytes(left, (neighbours.low or neighbours.network.pointer.weight.dtype).itemsize)
 
     def _budget(self, instances: Instances) -> int:
         return self.settings.chunk_bytes or CHUNK_BYTES[instances.device.type]
 
-    def _chunks(self, instances: Instances, tours: int, states: int) -> list[Chunk]:
-        """Tours of which so many states can be looked at together, and a step be decided without a gradient."""
-        tour_bytes = max(32 * states * instances.nodes, self.network.state_bytes(instances.nodes, 1))
-        return split(len(instances), tours, tour_bytes, self._budget(instances))
 
-    def _states_at_once(self, instances: Instances, neighbours: Neighbours) -> int:
-        """States that can be scored at once, with a gradient."""
-        element = (neighbours.low or instances.coords.dtype).itemsize
-        return max(1, self._budget(instances) // self.network.state_bytes(instances.nodes, element))
+def _steps(steps: slice, of_all: Tensor) -> Tensor:
+    return of_all[:, :, steps]
 
 
 def _captured(device: torch.device) -> bool:

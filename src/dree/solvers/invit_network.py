@@ -107,8 +107,8 @@ class INViTNetwork(nn.Module):
             if ".layers." in name or name.startswith(("keys.", "values."))
         }
 
-    def state_bytes(self, nodes: int, element: int) -> int:
-        """About what scoring one state holds, in numbers of so many bytes."""
+    def state_bytes(self, left: int, element: int) -> int:
+        """About what scoring a state with so many customers left holds, in numbers of so many bytes."""
         settings = self.settings
-        tokens: int = sum(2 + min(size, nodes - 1) for size in (settings.action_view, *settings.state_views))
+        tokens: int = sum(2 + min(size, left) for size in (settings.action_view, *settings.state_views))
         return tokens * settings.layers * (10 * settings.width + settings.feed_forward) * element

@@ -10,7 +10,6 @@ A candidates among them, C = A actions, or A + 1 with the depot, K slots of a po
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -43,11 +42,9 @@ class Scene:
         points, anchor, empty = self.points[rows], self.anchor[rows], self.empty[rows]
         return Scene(points, amounts, anchor, empty, self.nodes[rows], self.closed[rows])
 
-    def parts(self, size: int) -> Iterator[tuple[slice, Scene]]:
+    def parts(self, size: int) -> list[Scene]:
         """So many states at a time."""
-        for begin in range(0, len(self), size):
-            rows = slice(begin, begin + size)
-            yield rows, self[rows]
+        return [self[slice(begin, begin + size)] for begin in range(0, len(self), size)]
 
 
 @torch.no_grad()
@@ -72,32 +69,33 @@ def look(
     starts_BX: Tensor,
     state: State,
     *,
+    left: int,
     slots: int,
     others: int,
     strict: bool,
 ) -> Scene:
     """The scenes of states [B, X], of tours from given starts.
 
-    `slots` is how many candidates there are at most, `others` how many more places the widest view has; with `strict`,
-    a customer must leave some room in the vehicle.
+    At most `left` customers are left at each. `slots` is how many candidates there are at most, `others` how many more
+    places the widest view has; with `strict`, a customer must leave some room in the vehicle.
     """
     batch, nodes = len(instances), instances.nodes
-    candidates = min(slots, nodes - 1)
+    candidates = min(slots, left)
     current = state.current.flatten()
     offsets = torch.arange(0, batch * nodes, nodes, device=current.device)[:, None].expand_as(state.current).flatten()
     near_RM = order_BNM.flatten(0, 1).index_select(0, current + offsets).long()
     visited, blocked = state.visited.flatten(0, -2), state.blocked.flatten(0, -2)
     fits_RM = ~blocked.gather(1, near_RM)
     if state.load is None or instances.demands is None or instances.capacity is None:
-        found = _first(fits_RM, min(candidates + others, nodes - 1))
+        found = _first(fits_RM, min(candidates + others, left))
     else:
         if strict:
             spare_RN = state.load[..., None] > instances.demands[:, None]
             fits_RM &= spare_RN.flatten(0, 1).gather(1, near_RM)
         # Candidates have places of their own, filled or not; the other customers come after these.
         chosen = fits_RM & (fits_RM.cumsum(1) <= candidates)
-        left_RM = ~visited.gather(1, near_RM) & ~chosen
-        found = torch.cat([_first(fits_RM, candidates), _first(left_RM, min(others, nodes - 1))], dim=1)
+        rest_RM = ~visited.gather(1, near_RM) & ~chosen
+        found = torch.cat([_first(fits_RM, candidates), _first(rest_RM, min(others, left))], dim=1)
     empty = found == near_RM.shape[1]
     node_RV = near_RM.gather(1, found.clamp(max=near_RM.shape[1] - 1))
     seen = torch.cat([current[:, None], torch.where(empty, current[:, None], node_RV)], dim=1) + offsets[:, None]
