@@ -13,7 +13,8 @@ from dree.experiments import DEMO, Run
 from dree.lifelong import Learner, LearnerSettings, method_class
 from dree.lifelong.checkpoint import load_checkpoint, save_checkpoint
 from dree.settings import override
-from dree.testing import check_method
+from dree.solvers import make_solver, solver_class
+from dree.testing import check_method, check_solver
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -86,3 +87,21 @@ def test_the_own_method_runs_by_its_dotted_path(tmp_path, rehearse):
     assert len(resumed.learner.method.memory) == 3
     for kept, before in zip(resumed.learner.method.memory, run.learner.method.memory, strict=True):
         assert torch.equal(kept.coords, before.coords)
+
+
+def test_the_own_solver_is_short_and_keeps_to_what_solvers_must(problem, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    assert len((EXAMPLES / "own_solver.py").read_text().splitlines()) < 80
+    check_solver(solver_class("own_solver.Near"), problem)
+
+
+@pytest.mark.parametrize("method", ["fine-tuning", "dree", "llr-bc", "li"])
+def test_every_method_learns_with_the_own_solver(problem, method, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    learner = Learner(
+        make_solver(problem, "own_solver.Near"), method_class(method)(), LearnerSettings(learning_rate=0.1)
+    )
+    before = learner.solver.weights.clone()
+    costs = [learner.learn(random_instances(problem, 8, 10, seed)).cost for seed in range(3)]
+    assert torch.stack(costs).isfinite().all()
+    assert not learner.solver.weights.equal(before)

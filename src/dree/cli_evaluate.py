@@ -66,7 +66,10 @@ def evaluate(
         "augment": augment,
         "device": where.type,
         "precision": precision_on(where, precision, learning=False),
+        "encoding_batch": trained.solver.encoding_batch,
     }
+    if trained.solver.encoding_batch is not None:
+        say(_batches(trained.solver.encoding_batch, library=path is not None))
     if path is None:
         result |= _on_tests(trained, augment, limit, precision)
     else:
@@ -141,6 +144,16 @@ def _tests(trained: Trained, limit: int | None) -> list[TestSet]:
 def _work(instances: Instances) -> float:
     """About how much one instance costs: starts x decisions x nodes, and something for each start and decision."""
     return instances.customers**2 * (instances.customers + 100)
+
+
+def _batches(together: int, library: bool) -> str:
+    """What a user should know of a solver whose norm is over the batch."""
+    what = (
+        "an instance with its own symmetric copies alone"
+        if library
+        else f"{together} consecutive instances of a test set, or what is left of it, with their symmetric copies"
+    )
+    return f"This solver's answers depend on what is encoded together: {what}, whatever the device and its memory."
 
 
 def _title(trained: Trained, copies: int) -> str:

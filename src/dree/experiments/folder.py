@@ -38,8 +38,13 @@ from dree.tasks.lade import LadeStream
 
 FORMAT = 1
 CONVERTED = "converted"  # the kind of a folder whose solver comes from elsewhere
+PRETRAINED = "pretrained"  # the kind of a folder whose solver was made to start from
 # With a number: left over by a process that was killed while it wrote the file.
 OWN_FILES = re.compile(r"checkpoint|\.lock|\.?(manifest\.json|(metrics|timings)\.jsonl|gaps\.csv|report\.html)(\.\d+)?")
+
+
+class BusyError(DreeError):
+    """A folder that another process is working on."""
 
 
 class RunFolder:
@@ -119,7 +124,7 @@ class RunFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise DreeError(f"Another process is working on {self.path}. Wait for it to end.") from None
+                raise BusyError(f"Another process is working on {self.path}. Wait for it to end.") from None
             for left_over in self.checkpoints.glob(".*.safetensors.*"):  # of a process that was killed
                 left_over.unlink()
             yield

@@ -15,7 +15,7 @@ from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
 from dree.experiments.configuration import RunSettings
-from dree.experiments.folder import CONVERTED, RunFolder, check_new
+from dree.experiments.folder import CONVERTED, PRETRAINED, RunFolder, check_new
 from dree.experiments.material import Material, load_material
 from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
@@ -70,6 +70,8 @@ class Run:
         manifest = folder.manifest()
         if manifest["kind"] == CONVERTED:
             raise DreeError(f"{path} is a solver that was converted, not a run. There is nothing to go on with.")
+        if manifest["kind"] == PRETRAINED:
+            raise DreeError(f"{path} is a pretraining, not a run. Go on with: dree pretrain --resume {path}")
         material = load_material(folder.settings(), say, bars, manifest)
         if manifest["data"] != material.record()["data"]:
             raise DreeError(

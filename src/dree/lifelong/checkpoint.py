@@ -94,6 +94,15 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     return state
 
 
+def is_complete(path: Path) -> bool:
+    """Whether a checkpoint has its header and the length that it says; what it holds is not read."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return FORMAT in (file.metadata() or {})
+    except (SafetensorError, OSError):
+        return False
+
+
 class UnusableError(DreeError):
     """A checkpoint that is damaged, of another version, or none at all."""
 

@@ -13,9 +13,10 @@ from dree.settings import build
 from dree.solvers.base import Score, Solver
 from dree.solvers.invit import INViT
 from dree.solvers.invit_network import INViTSettings
+from dree.solvers.omni import Omni
 from dree.solvers.pomo import POMO, POMOSettings
 
-SOLVERS: dict[str, type[Solver]] = {"pomo": POMO, "invit": INViT}
+SOLVERS: dict[str, type[Solver]] = {"pomo": POMO, "omni": Omni, "invit": INViT}
 
 
 def make_solver(problem: str, base: str = "pomo", settings: Mapping[str, Any] | None = None, seed: int = 0) -> Solver:
@@ -40,6 +41,7 @@ __all__ = [
     "SOLVERS",
     "INViT",
     "INViTSettings",
+    "Omni",
     "POMOSettings",
     "Score",
     "Solver",

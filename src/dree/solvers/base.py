@@ -41,6 +41,9 @@ class Solver(nn.Module, ABC):
     learning: Mapping[str, Any] = {}  # settings of its learner that are not the general defaults
     epoch_share: float = 1.0  # of a method's batches an epoch, for a solver that is to learn less at a time
     rules: Rules
+    # Where encodings depend on what else is in the batch, how many instances, with their symmetric copies, are encoded
+    # together in tests, so that results depend on no device and no limit of memory. None: an instance's is its own.
+    encoding_batch: int | None = None
 
     def __init__(self, problem: str, settings: Any = None) -> None:
         super().__init__()

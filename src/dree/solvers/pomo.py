@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
 from dree.solvers.decoding import ENDLESS, Decoder, TableDecoder, kernels_serve, make_decoder
-from dree.solvers.layers import EncoderLayer
+from dree.solvers.layers import EncoderLayer, NodeNorm
 from dree.solvers.sampling import sample
 from dree.solvers.tape import Tape
 
@@ -59,6 +60,7 @@ class POMO(Solver):
 
     settings_class = POMOSettings
     settings: POMOSettings
+    norm: ClassVar[type[NodeNorm]] = NodeNorm  # of the encoder
 
     def __init__(self, problem: str, settings: POMOSettings | None = None) -> None:
         super().__init__(problem, settings)
@@ -73,7 +75,7 @@ class POMO(Solver):
             self.embed = nn.Linear(3, width)
             self.query_last = nn.Linear(width + 1, width, bias=False)  # the last column is the load's
         self.layers = nn.ModuleList(
-            EncoderLayer(width, settings.heads, settings.feed_forward) for _ in range(settings.layers)
+            EncoderLayer(width, settings.heads, settings.feed_forward, self.norm) for _ in range(settings.layers)
         )
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width, bias=False)

@@ -29,7 +29,8 @@ def check_solver(make: Callable[[str], Solver], problem: str | None = None) -> N
     """Check the solvers that `make(problem)` gives: for one problem, or for all.
 
     Tours are legal and cost what they are said to; `score` and `behave` agree with `decide`, step by step; gradients
-    agree with finite differences; nothing depends on what else is in the batch, or on hidden randomness.
+    agree with finite differences; nothing depends on hidden randomness or, unless the solver says so by its
+    `encoding_batch`, on what else is in the batch.
     """
     for name in problems(problem):
         with located(f"in check_solver, {name}"):
@@ -196,16 +197,21 @@ def _check_imitation(solver: Solver, teacher: Solver, instances: Instances, tour
 
 
 def _check_rows(solver: Solver, instances: Instances, tours: Tours) -> None:
-    """An instance has the same answers alone as in a batch, and in any order; so have rows of an encoding."""
+    """An instance has the same answers alone as in a batch, and in any order; so have rows of an encoding.
+
+    Where encodings depend on the batch (`encoding_batch`), only in any order, and with every instance there twice.
+    """
     greedy = solver.solve(instances)
     score = solver.score(instances, tours).per_tour
     encoding = solver.encode(instances)
     backwards = torch.arange(len(instances) - 1, -1, -1)
-    for rows in (slice(0, 1), slice(1, 3), backwards):
+    twice = torch.arange(2 * len(instances)) % len(instances)
+    for rows in (slice(0, 1), slice(1, 3), backwards, twice):
         some, of_some = instances[rows], Tours(tours.actions[rows], tours.costs[rows])
         name = f"instances {torch.arange(len(instances))[rows].tolist()} of a batch"
-        _close(solver.solve(some).costs, greedy.costs[rows], f"the costs of {name}, solved without the others")
-        _close(solver.score(some, of_some).per_tour, score[rows], f"the score of {name} without the others")
+        if solver.encoding_batch is None or isinstance(rows, Tensor):
+            _close(solver.solve(some).costs, greedy.costs[rows], f"the costs of {name}, solved by themselves")
+            _close(solver.score(some, of_some).per_tour, score[rows], f"the score of {name} by themselves")
         by_row = solver.score(some, of_some, encoding=encoding[rows])
         _close(by_row.per_tour, score[rows], f"the score of {name} with these rows of the batch's encoding")
 

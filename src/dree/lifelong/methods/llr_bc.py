@@ -104,7 +104,8 @@ class LLRBC(Method):
         groups: list[list[Step]] = []
         for _, alike in groupby(steps, key=_shape):
             group = list(alike)
-            alone = learner.captures(group[0].instances.nodes)  # few shapes, hence few captures
+            # By itself where it is captured, for few shapes need few captures; or where steps must not share a norm.
+            alone = learner.captures(group[0].instances.nodes) or learner.solver.encoding_batch is not None
             groups += [[step] for step in group] if alone else [group]
         size = len(steps[0].instances)
 

@@ -1,0 +1,151 @@
+"""One job, carried out in its folder: its run is begun, goes on, or is found finished.
+
+Whatever goes wrong with it becomes a sentence in its outcome, so that other jobs are not kept by it.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dree.errors import DreeError
+from dree.experiments.configuration import RunSettings
+from dree.experiments.engines.base import RUNS, Job, News, Outcome, Tell
+from dree.experiments.folder import BusyError, RunFolder
+from dree.experiments.naming import NO_MATTER
+from dree.experiments.run import Run, Tested
+from dree.files import write_text
+from dree.lifelong.checkpoint import checkpoints, is_complete
+from dree.settings import differences
+
+PATIENCE = 10.0  # seconds for a process that is about to end to let go of a run's folder
+REMEDY = "Move it away or delete it, then start again; nothing in it was touched."
+GOES_ON = "Put that right and start again: the run goes on from its last checkpoint."
+
+
+def found(job: Job, out: Path, tell: Tell) -> Outcome | None:
+    """What is there of a job without any work: its finished run, or a folder in the way; None: it is to be done."""
+    path = out / RUNS / job.name
+    try:
+        if not path.exists() or not is_finished(folder := check_folder(path, job.settings)):
+            return None
+        epochs, matrix, _ = folder.gaps()
+    except (DreeError, OSError) as error:
+        return Outcome(job, None, str(error))
+    tell(News(job.name, epochs[-1], epochs[-1], float(matrix[-1].mean())))
+    return Outcome(job, path)
+
+
+def carry_out_one(job: Job, out: Path, tell: Tell) -> Outcome:
+    """Finish the run of a job, and say what became of it; an error is never raised.
+
+    The trace of an unexpected one is in `<name>.error.txt` beside the run, and what a run has to say, such as that a
+    checkpoint was damaged, in `<name>.notes.txt`.
+    """
+    path = out / RUNS / job.name
+    try:
+        outcome = found(job, out, tell)
+        if outcome is not None:
+            return outcome
+        _finish(job, path, tell)
+    except DreeError as error:
+        return Outcome(job, None, str(error))
+    except torch.OutOfMemoryError:
+        advice = "Let fewer runs share a GPU. The run goes on from its last checkpoint."
+        return Outcome(job, None, f"The GPU's memory is full, so {path} could not go on. {advice}")
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        return Outcome(job, None, f"The run in {path} stopped: {error.strerror or error}{where}. {GOES_ON}")
+    except Exception as error:
+        said = f"The run in {path} stopped unexpectedly, by {type(error).__name__}: {error}."
+        return Outcome(job, None, f"{said} {_kept_trace(path)}")
+    return Outcome(job, path)
+
+
+def _finish(job: Job, path: Path, tell: Tell) -> None:
+    """Do what is left of a run."""
+    notes = _notes_of(path)
+    run = Run.resume(path, notes) if path.exists() else Run.start(path, job.settings, notes)
+    epochs = run.stream.epochs
+    gap = float(np.mean(run.matrix[-1])) if run.matrix else None
+
+    def watch(tested: Tested) -> None:
+        nonlocal gap
+        if tested.gaps is not None:
+            gap = float(np.mean(list(tested.gaps.values())))
+        tell(News(job.name, tested.epoch, epochs, gap))
+
+    tell(News(job.name, run.epoch, epochs, gap))
+    _once_free(lambda: run.finish(watch))
+    _trace_of(path).unlink(missing_ok=True)  # of an earlier try
+
+
+def check_folder(path: Path, settings: RunSettings) -> RunFolder:
+    """The folder of a run, if it is one with these settings and its log has every epoch of its checkpoint."""
+    try:
+        folder = RunFolder.open(path)
+        found = folder.settings()
+    except DreeError as error:
+        raise DreeError(f"{error} {REMEDY}") from None
+    ours, theirs = settings.spelled_out(), found.spelled_out()
+    other = differences(theirs, ours) | differences(ours, theirs)
+    names = sorted(name for name in other if name not in NO_MATTER)
+    if names:
+        raise DreeError(f"{path} holds a run with other settings ({', '.join(names)}). {REMEDY}")
+    newest = checkpoints(folder.checkpoints)
+    reached = int(newest[0].stem) if newest else 0
+    logged = [row["epoch"] for row in folder.log("metrics.jsonl") if row["epoch"] <= reached]
+    if logged != list(range(1, reached + 1)):
+        raise DreeError(f"{path} is damaged: its metrics.jsonl lacks epochs before its checkpoint. {REMEDY}")
+    return folder
+
+
+def is_finished(folder: RunFolder) -> bool:
+    """Whether a run's last epoch is in a checkpoint and in its gap matrix; the checkpoint, which may be large, is not
+    loaded for it.
+    """
+    epochs = folder.stream().epochs
+    newest = checkpoints(folder.checkpoints)[:1]
+    tested, *_ = folder.gaps()
+    return tested[-1:] == [epochs] and any(int(path.stem) == epochs and is_complete(path) for path in newest)
+
+
+def _once_free(work: Callable[[], None]) -> None:
+    """Do some work on a folder; where a process of an earlier try is about to end, as soon as that has let go."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return work()
+        except BusyError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(0.1)
+
+
+def _notes_of(path: Path) -> Callable[[str], None]:
+    """What a run has to say is written to a file beside its folder."""
+
+    def say(words: str) -> None:
+        with suppress(OSError), path.with_name(f"{path.name}.notes.txt").open("a", encoding="utf-8") as file:
+            file.write(words + "\n")
+
+    return say
+
+
+def _trace_of(path: Path) -> Path:
+    """Beside the folder: inside, it would make a run of one that could not even begin."""
+    return path.with_name(f"{path.name}.error.txt")
+
+
+def _kept_trace(path: Path) -> str:
+    """Keep the trace of the current exception, and say where."""
+    try:
+        return f"The trace is in {write_text(_trace_of(path), traceback.format_exc())}."
+    except DreeError as error:
+        return f"The trace could not be kept: {error}"

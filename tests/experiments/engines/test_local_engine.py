@@ -1,0 +1,137 @@
+"""Worker processes on this machine: real ones, which are killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import engine_jobs
+from dree.errors import DreeError
+from dree.experiments.engines.base import RUNS, Job, News
+from dree.experiments.engines.local import LocalEngine, Slot
+from dree.lifelong import FineTuning
+from dree.lifelong.checkpoint import checkpoints
+from engine_jobs import EPOCHS, content, small, small_jobs, uninterrupted
+
+
+class Fatal(FineTuning):
+    """A method that takes its process with it."""
+
+    def begin(self, *_: object) -> None:
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> dict[str, bytes]:
+    return uninterrupted(tmp_path_factory.mktemp("whole"), small_jobs())
+
+
+def test_a_killed_worker_costs_no_more_than_the_time_since_its_checkpoint(tmp_path, whole):
+    killed: set[str] = set()
+    news: list[News] = []
+
+    def tell(each: News) -> None:
+        news.append(each)
+        if each.epoch >= 3 and not killed:
+            killed.add(each.job)
+            for process in multiprocessing.active_children():
+                process.kill()
+
+    outcomes = LocalEngine().carry_out(small_jobs(), tmp_path, tell)
+    assert [(each.job.name, each.run, each.error) for each in outcomes] == [
+        (name, tmp_path / RUNS / name, None) for name in ("first", "second")
+    ]
+    assert killed
+    assert content(tmp_path, small_jobs()) == whole
+    assert not multiprocessing.active_children()
+
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    news.clear()
+    LocalEngine().carry_out(small_jobs(), tmp_path, news.append)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times, "finished runs are left alone"
+    assert [each.epoch for each in news] == [EPOCHS, EPOCHS]
+
+
+def test_a_killed_engine_goes_on_when_it_is_started_again(tmp_path, whole):
+    """Killed outright, whereupon its workers end too; then interrupted at the terminal; then left in peace."""
+    process, reached = started(tmp_path, 3)
+    process.kill()
+    process.communicate()  # which lasts until no worker has the pipe any more
+    process, _ = started(tmp_path, reached + 2)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate()
+    assert errors.count("Traceback") == 1, errors  # that of the engine, not of its workers
+    assert all(each.error is None for each in LocalEngine().carry_out(small_jobs(), tmp_path, lambda _: None))
+    assert content(tmp_path, small_jobs()) == whole
+
+
+def started(out: Path, epoch: int) -> tuple[subprocess.Popen[str], int]:
+    """An engine in a process of its own, with this checkpoint of its first job or a later one."""
+    command = [sys.executable, str(Path(engine_jobs.__file__)), str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while True:
+        reached = max((int(path.stem) for path in checkpoints(out / RUNS / "first" / "checkpoint")), default=-1)
+        if reached >= epoch:
+            assert reached < EPOCHS, "it ended before it could be killed: make it longer"
+            return process, reached
+        time.sleep(0.002)
+
+
+def test_a_job_that_fails_does_not_keep_others(tmp_path):
+    (tmp_path / RUNS / "wrong").mkdir(parents=True)
+    lade = small(scenario="lade", problem="tsp", epochs=None, sizes={}, data=str(tmp_path / "no.csv"), region="sh-1")
+    large = small(**{"solver.width": 128, "solver.layers": 3})
+    fatal = small(method=f"{__name__}.Fatal", batches=2)
+    settings = {"fatal": fatal, "wrong": small(), "no data": lade, "large": large, "good": small(seed=1)}
+    jobs = [Job(name, each) for name, each in settings.items()]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, hard))  # what the workers inherit is like a disk nearly full
+    try:
+        outcomes = LocalEngine().carry_out(jobs, tmp_path, lambda _: None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    errors = {outcome.job.name: str(outcome.error) for outcome in outcomes}
+    assert list(errors) == list(settings)
+    assert "SIGSEGV" in errors["fatal"]
+    assert "died 3 times" in errors["fatal"]
+    assert "wrong is not a run" in errors["wrong"]
+    assert "no.csv" in errors["no data"]
+    assert "Cannot write" in errors["large"]
+    assert errors["good"] == "None"
+    assert outcomes[-1].run == tmp_path / RUNS / "good"
+    assert LocalEngine().carry_out([jobs[3]], tmp_path, lambda _: None)[0].error is None, "room was made"
+
+
+def test_workers_are_for_gpus_where_there_are_some():
+    job = Job("job", small(device="auto"))
+    engine = LocalEngine(devices=["0", "3", "5"], share=2, gpus=1)
+    assert [slot.devices for slot in engine.slots([job])] == [("0",), ("3",), ("5",)] * 2
+    pairs = LocalEngine(devices=["0", "3", "5"], gpus=2)
+    assert [slot.devices for slot in pairs.slots([job])] == [("0", "3")]
+    assert {slot.devices for slot in engine.slots([Job("job", small(device="cpu"))])} == {()}
+
+
+def test_without_gpus_there_is_a_worker_for_each_core():
+    job, cores = Job("job", small()), len(os.sched_getaffinity(0))
+    assert len(LocalEngine(devices=[]).slots([job])) == cores
+    assert LocalEngine(workers=1, devices=[]).slots([job]) == [Slot()]
+    assert LocalEngine(workers=2 * cores, devices=[]).slots([job]) == [Slot(threads=1)] * 2 * cores
+
+
+@pytest.mark.parametrize("wrong", [{"workers": 0}, {"share": 0}, {"gpus": 0}])
+def test_nonsense_is_refused(wrong):
+    with pytest.raises(DreeError, match="at least 1"):
+        LocalEngine(**wrong)
+
+
+def test_more_gpus_than_there_are_are_refused():
+    with pytest.raises(DreeError, match="4 GPUs are wanted"):
+        LocalEngine(devices=["0"], gpus=4).slots([Job("job", small(device="auto"))])
