@@ -37,7 +37,7 @@ app.add_typer(data, name="data")
 app.add_typer(results, name="results")
 
 DEMO_FOLDER = Path("runs/demo")
-SOLVER_HELP = "The base solver: pomo, omni, or a dotted path to your own class."
+SOLVER_HELP = "The base solver: pomo, omni, invit, or a dotted path to your own class."
 METHOD_HELP = "fine-tuning, dree, llr-bc, li, mt-ref, mt-cumulative, or a dotted path to your own class."
 
 

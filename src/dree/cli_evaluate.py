@@ -157,5 +157,5 @@ def _batches(together: int, library: bool) -> str:
 
 
 def _title(trained: Trained, copies: int) -> str:
-    how = "greedy, all starts" + (f", best of {copies} symmetric copies" if copies > 1 else "")
+    how = "greedy, from all its starts" + (f", best of {copies} symmetric copies" if copies > 1 else "")
     return f"{trained.run.name}, epoch {trained.epoch}, {trained.settings.problem.upper()}: {how}"

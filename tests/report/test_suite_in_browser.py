@@ -90,6 +90,13 @@ def test_every_method_has_a_curve_in_every_panel(page):
     assert page.locator("#group-1").is_hidden()
 
 
+def test_the_bar_over_a_plot_offers_nothing_that_leaves_the_page(page):
+    titles = page.locator(f"{CURVES} .modebar-btn").evaluate_all("(buttons) => buttons.map((b) => b.dataset.title)")
+    first, *others = titles
+    assert first.startswith("Download plot as a")
+    assert others == ["Zoom", "Pan", "Zoom in", "Zoom out", "Autoscale", "Reset axes"]
+
+
 def test_a_click_on_the_legend_hides_and_shows_curves(page):
     button = page.locator("#group-0 .legend button").first
     button.click()

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from conftest import small_solver
+from conftest import small_invit, small_solver
 from dree.errors import DreeError
 from dree.problems import Tours
-from dree.solvers import POMO, Omni, POMOSettings, Score, decoding
+from dree.solvers import POMO, INViT, Omni, POMOSettings, Score, decoding
 from dree.testing import check_solver
 
 SETTINGS = POMOSettings(width=8, heads=2, layers=1, feed_forward=16)
@@ -150,6 +150,42 @@ class FrozenDecision(POMO):
     def decide(self, instances, starts_BP, state, *, encoding=None):
         policy = super().decide(instances, starts_BP, state, encoding=encoding)
         return policy.detach() + 0 * self.key.weight.sum()
+
+
+class OneCandidateTwice(INViT):
+    def candidates(self, instances, state):
+        nodes = super().candidates(instances, state)
+        return torch.where(nodes == nodes[..., 2:3], nodes[..., 1:2], nodes)
+
+
+class CandidatesFromElsewhere(INViT):
+    def candidates(self, instances, state):
+        nodes = super().candidates(instances, state)
+        return torch.where(nodes > 0, nodes.flip(0), nodes)
+
+
+class EmptySlotsOpen(INViT):
+    def candidates(self, instances, state):
+        return super().candidates(instances, state).clamp(min=0)
+
+
+class TooFewCandidates(INViT):
+    def candidates(self, instances, state):
+        return super().candidates(instances, state)[..., :-1]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "message"),
+    [
+        (OneCandidateTwice, "candidates gives a node that is allowed more than one slot|just those nodes"),
+        (CandidatesFromElsewhere, "just those nodes that are blocked|candidates"),
+        (EmptySlotsOpen, "and to slots that have no node"),
+        (TooFewCandidates, "candidates gives nodes of shape"),
+    ],
+)
+def test_a_solver_with_wrong_slots_is_refused(mutant, message):
+    with pytest.raises((AssertionError, DreeError), match=message):
+        check_solver(lambda problem: mutant(problem, small_invit(problem).settings), problem="cvrp")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How good a solver is: greedy, all starts, no augmentation unless asked for, against reference costs.
+"""How good a solver is: greedy, from all its starts, no augmentation unless asked for, against reference costs.
 
 Shapes: B instances, P tours of each, T actions.
 """
@@ -88,7 +88,7 @@ def _best_of_batch(
 ) -> Tours:
     device = next(solver.parameters()).device
     every = augment(instances, copies)
-    starts = solver.rules.starts(every)
+    starts = solver.starts(every)
     with in_precision(precision, device, learning=False):
         whole = None if solver.encoding_batch is None else solver.encode(every.to(device))
     chunks = split(len(every), starts.shape[1], every.nodes, STATES_AT_ONCE[device.type])

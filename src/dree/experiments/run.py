@@ -128,7 +128,7 @@ class Run:
                 raise DreeError(f"Epoch {epoch}, batch {batch + 1}: {error}") from None
             totals += torch.stack([progress.loss, progress.cost])
             broken[batch] = ~progress.loss.isfinite()
-        learner.method.end(learner, self.stream, epoch)
+        learner.end(self.stream, epoch)
         loss, cost = (totals / self.batches).tolist()
         if broken.any():
             raise DreeError(

@@ -24,7 +24,7 @@ from dree.report.page import Row, Table
 from dree.report.run_curves import DrawnRun, panel_titles, read_run
 from dree.report.style import line_colour, line_style
 from dree.report.suite_routes import routes_data
-from dree.report.tables import NOTHING, smallest, write_value
+from dree.report.tables import NOTHING, smallest, write_seconds, write_value
 
 POINTS = 250  # of a curve; more cannot be told apart on a screen
 DASHES = ("solid", "dash", "dot", "dashdot")  # plotly's names, in the order of our line styles
@@ -207,7 +207,7 @@ def _times(folders: Mapping[str, RunFolder]) -> tuple[TimeRow, ...]:
         TimeRow(
             label,
             _bar(seconds[label], seconds.values(), "s"),
-            _duration(sum(row["seconds"] for row in log)) if log else NOTHING,
+            write_seconds(sum(row["seconds"] for row in log) if log else None),
             _bar(peaks[label], peaks.values(), "GiB"),
             str(folders[label].manifest()["hardware"]["device"]),
         )
@@ -227,14 +227,6 @@ def _bar(value: float | None, every: Any, unit: str) -> Bar:
     longest = max(each for each in every if each is not None)
     digits = 2 if value >= 0.1 else 4  # small runs take milliseconds
     return Bar(f"{value:.{digits}f} {unit}", round(100 * value / longest, 1) if longest else 0.0)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{seconds:.1f} s"
 
 
 def short(values: Sequence[float]) -> list[float | None]:

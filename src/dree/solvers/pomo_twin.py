@@ -33,7 +33,7 @@ def rollout(
     """
     encoded = project(solver, encode(solver, instances))
     if starts is None:
-        starts = solver.rules.starts(instances) if forced is None else forced[..., 0]
+        starts = solver.starts(instances, generator) if forced is None else forced[..., 0]
     state = solver.rules.begin(instances, starts)
     actions, log_prob = [starts], encoded.nodes.new_zeros(starts.shape)
     while not solver.rules.finished(instances, state).all():

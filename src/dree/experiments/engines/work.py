@@ -17,6 +17,7 @@ import torch
 from dree.errors import DreeError
 from dree.experiments.configuration import RunSettings
 from dree.experiments.engines.base import RUNS, Job, News, Outcome, Tell
+from dree.experiments.engines.store import Store
 from dree.experiments.folder import BusyError, RunFolder
 from dree.experiments.naming import NO_MATTER
 from dree.experiments.run import Run, Tested
@@ -42,18 +43,24 @@ def found(job: Job, out: Path, tell: Tell) -> Outcome | None:
     return Outcome(job, path)
 
 
-def carry_out_one(job: Job, out: Path, tell: Tell) -> Outcome:
+def carry_out_one(job: Job, out: Path, tell: Tell, store: Store | None = None) -> Outcome:
     """Finish the run of a job, and say what became of it; an error is never raised.
 
-    The trace of an unexpected one is in `<name>.error.txt` beside the run, and what a run has to say, such as that a
+    With a store, the run comes from there if that has it further, and is copied there after every checkpoint. The
+    trace of an unexpected error is in `<name>.error.txt` beside the run, and what a run has to say, such as that a
     checkpoint was damaged, in `<name>.notes.txt`.
     """
     path = out / RUNS / job.name
     try:
+        if store is not None:
+            _once_free(lambda: store.fetch(path, lambda copy: check_folder(copy, job.settings)))
         outcome = found(job, out, tell)
-        if outcome is not None:
+        if outcome is None:
+            _finish(job, path, tell, store)
+        elif outcome.run is None:
             return outcome
-        _finish(job, path, tell)
+        if store is not None:
+            store.push(RunFolder(path))
     except DreeError as error:
         return Outcome(job, None, str(error))
     except torch.OutOfMemoryError:
@@ -68,18 +75,24 @@ def carry_out_one(job: Job, out: Path, tell: Tell) -> Outcome:
     return Outcome(job, path)
 
 
-def _finish(job: Job, path: Path, tell: Tell) -> None:
+def _finish(job: Job, path: Path, tell: Tell, store: Store | None) -> None:
     """Do what is left of a run."""
     notes = _notes_of(path)
     run = Run.resume(path, notes) if path.exists() else Run.start(path, job.settings, notes)
-    epochs = run.stream.epochs
+    epochs, stored = run.stream.epochs, run.saved
     gap = float(np.mean(run.matrix[-1])) if run.matrix else None
 
     def watch(tested: Tested) -> None:
-        nonlocal gap
+        nonlocal gap, stored
         if tested.gaps is not None:
             gap = float(np.mean(list(tested.gaps.values())))
         tell(News(job.name, tested.epoch, epochs, gap))
+        if store is not None and run.saved > stored:
+            try:
+                store.push(run.folder)
+                stored = run.saved
+            except DreeError as error:  # the next checkpoint may have more luck; the last one must
+                notes(str(error))
 
     tell(News(job.name, run.epoch, epochs, gap))
     _once_free(lambda: run.finish(watch))

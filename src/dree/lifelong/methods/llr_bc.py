@@ -34,7 +34,7 @@ class Step:
     instances: Instances
     starts: Tensor  # [B, P]
     state: State  # [B, P]
-    policy: Tensor  # [B, P, N] log-probabilities
+    policy: Tensor  # [B, P, K] log-probabilities
 
     @property
     def bytes(self) -> int:
@@ -180,4 +180,4 @@ def _at(step: int, of_all: Tensor) -> Tensor:
 
 
 def _shape(step: Step) -> tuple[int, ...]:
-    return tuple(step.policy.shape)
+    return (*step.policy.shape, step.instances.nodes)

@@ -6,7 +6,7 @@ let current = 0;
 
 const PAPER = 690; // pixels that fit a printed page
 
-const plotsOf = (section) => [...section.querySelectorAll(".plot")];
+const plotsOf = (section) => [...section.querySelectorAll("[data-plot]")];
 
 function drawGroup(number, paper = false) {
   const { methods, ...plots } = GROUPS[number];

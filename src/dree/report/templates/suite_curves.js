@@ -2,6 +2,8 @@
 const INK = "#1F2328", MUTED = "#59636E", GRID = "#E4E7EA", BAND = "#E3E6EA", FRAME = "#B8BFC6";
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
 const PANEL = 165, TITLE = 34, BOTTOM = 48, TOP = 8, RIGHT = 12; // heights and margins in pixels
+// All that the bar over a plot offers. Left to itself, plotly adds one that sends the chart to its makers.
+const BUTTONS = [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d", "resetScale2d"]];
 const FEW = 80; // points that get a dot each
 
 function columnsFor(count, width) {
@@ -82,7 +84,7 @@ function vertical(plot, i, column) {
 /** Draw a plot into its place, with the methods that are hidden left out; on paper its width is fixed. */
 function drawPlot(place, plot, methods, hidden, width, paper = false) {
   const shown = traces(plot, methods).map((trace) => ({ ...trace, visible: !hidden.has(trace.meta) }));
-  const config = { responsive: !paper, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] };
+  const config = { responsive: !paper, displaylogo: false, modeBarButtons: BUTTONS, plotlyServerURL: "" };
   const set = { ...layout(plot, width), ...(paper ? { width } : {}) };
   place.dataset.columns = columnsFor(plot.panels.length, width);
   place.style.height = `${set.height}px`; // plotly sets its own inside, where nobody sees it
