@@ -78,7 +78,8 @@ def _carry_out(
 ) -> None:
     from contextlib import ExitStack
 
-    from dree.report.live import live_view, tensorboard_log
+    from dree.report.live import live_view, tell_all
+    from dree.report.tensorboard import tensorboard_logs
     from dree.reproduce.plan import make_plan
     from dree.reproduce.report import write_report
     from dree.reproduce.suite import carry_out, evaluate
@@ -89,8 +90,8 @@ def _carry_out(
         with ExitStack() as stack:
             tells = [stack.enter_context(live_view(plan.jobs, console))]
             if tensorboard is not None:
-                tells.append(stack.enter_context(tensorboard_log(tensorboard)))
-            outcomes = carry_out(plan, choice, engine, out, lambda news: [tell(news) for tell in tells], say, bar)
+                tells.append(stack.enter_context(tensorboard_logs(tensorboard)))
+            outcomes = carry_out(plan, choice, engine, out, tell_all(*tells), say, bar)
     except KeyboardInterrupt:
         fail("Stopped. What was run is kept: the same command goes on.", code=130)
     result = evaluate(plan, choice, outcomes, out, say, bar)

@@ -19,7 +19,7 @@ from dree.lifelong.experience import Experience
 from dree.randomness import named_generator
 from dree.reproduce.base import Choice, Experiment, Found
 from dree.reproduce.table3 import BASES
-from dree.solvers import SOLVERS, make_solver
+from dree.solvers import make_solver
 from dree.tasks import principal
 
 SIZES = (20, 50, 100)
@@ -87,11 +87,10 @@ class Flops(Experiment):
 
     def tables(self, choice: Choice, found: Found) -> list[PaperTable]:
         """Every base solver, problem and size, with as many depot returns as the longest of our tours."""
-        bases = {"pomo": "POMO", **{base: title for base, title in BASES.items() if base != "omni"}}
+        bases = {"pomo": "POMO", "invit": BASES["invit"]}
         cases = [
             (base, problem, size)
             for base in bases
-            if base in SOLVERS
             for problem in choice.problems
             for size in (SIZES if choice.scale.name == "paper" else SIZES[:1])
         ]

@@ -10,7 +10,7 @@ from rich.console import Console
 from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job, Outcome
 from dree.experiments.naming import method_title
-from dree.report import save
+from dree.report import save_both
 from dree.report.page import Picture
 from dree.report.paper_tables import terminal_table, write_table
 from dree.report.suite_groups import RunGroup
@@ -32,7 +32,7 @@ def write_report(
         console.print(terminal_table(table))
         written += write_table(table, out / TABLES)
     for drawn in result.figures:
-        written += [save(drawn.figure, out / FIGURES / f"{drawn.name}.{kind}") for kind in ("png", "pdf")]
+        written += save_both(drawn.figure, out / FIGURES, drawn.name)
     titles = ", ".join(experiment.title.lower() for experiment in plan.experiments)
     suite = Suite(
         title="The paper reproduced",

@@ -6,7 +6,6 @@ from dree.errors import DreeError
 from dree.experiments import RunSettings
 from dree.reproduce.base import TITLES, Choice
 from dree.reproduce.lines import Line, MetricsExperiment
-from dree.solvers import SOLVERS
 
 THREE = {method: TITLES[method] for method in ("fine-tuning", "llr-bc", "dree")}
 BASES = {"invit": "INViT", "omni": "Omni"}
@@ -42,7 +41,6 @@ class Table3(MetricsExperiment):
                 self.row(solver=BASES[base], problem=problem, method=title),
             )
             for base in BASES
-            if base in SOLVERS
             for problem in choice.problems
             for method, title in THREE.items()
         ]
