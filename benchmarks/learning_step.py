@@ -28,6 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dree.lifelong import FineTuning, Learner, LearnerSettings
+from dree.lifelong.learner import OPTIMISERS
 from dree.problems import Instances
 from dree.randomness import named_generator
 from dree.settings import build
@@ -45,9 +46,9 @@ def fast_step(solver: Solver, precision: str) -> Step:
 
 
 def twin_step(solver: Solver, _precision: str) -> Step:
-    (rollout,) = (TWINS[name] for name in TWINS if name == type(solver).__name__.lower())
+    rollout = TWINS[type(solver).__name__.lower()]
     settings = build(LearnerSettings, solver.learning)
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[settings.optimiser]
+    kind = OPTIMISERS[settings.optimiser]
     adam = kind(solver.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
     frozen = copy.deepcopy(solver)
     batches = 0
