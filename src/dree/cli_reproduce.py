@@ -24,7 +24,10 @@ FOLDER = Path("runs/reproduction")
 def reproduce(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME...", help="Tables and figures by name, or all; list shows which there are."),
+        typer.Argument(
+            metavar="NAME...",
+            help="Tables and figures by name, or all; list shows which there are. Your own by a dotted path.",
+        ),
     ],
     scale: Annotated[str, typer.Option(help="paper, small or smoke.")] = "paper",
     problems: Annotated[str, typer.Option(help="Which of cvrp,tsp.")] = "cvrp,tsp",

@@ -1,11 +1,12 @@
 """Every table and figure of the paper: what is run for it, what the paper has printed, and how it is made.
 
-One experiment is one class; a new one is a file with a class and a line here.
+One experiment is one class; a new one is a file with a class and a line here. A user's own goes by its dotted path.
 """
 
 from __future__ import annotations
 
 from dree.errors import unknown
+from dree.registry import named_class
 from dree.reproduce.base import Choice, Experiment, Found
 from dree.reproduce.flops import Flops
 from dree.reproduce.lade import Drift, Lade, LadeRegions, Regions
@@ -43,10 +44,12 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def experiment(name: str) -> Experiment:
-    """An experiment by name."""
-    if name not in EXPERIMENTS:
+    """An experiment by name, or a user's own by its dotted path (`package.module.Class`)."""
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    if "." not in name:
         raise unknown("experiment", name, [*EXPERIMENTS, "all"])
-    return EXPERIMENTS[name]
+    return named_class("experiment", name, {}, Experiment)()
 
 
 __all__ = ["EXPERIMENTS", "Choice", "Experiment", "Found", "experiment"]
