@@ -12,7 +12,6 @@ step has a tour of each instance and the greedy tour of a frozen copy, as its le
 from __future__ import annotations
 
 import argparse
-import copy
 import statistics
 import subprocess
 import sys
@@ -27,15 +26,15 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from dree.experiments.bench_parts import twin_step
 from dree.lifelong import FineTuning, Learner, LearnerSettings
 from dree.problems import Instances
 from dree.randomness import named_generator
 from dree.settings import build
-from dree.solvers import Solver, invit_twin, make_solver, pomo_twin
+from dree.solvers import SOLVERS, Solver, make_solver
 from dree.solvers.precision import PRECISIONS
 from dree.tasks import principal
 
-TWINS = {"pomo": pomo_twin.rollout, "invit": invit_twin.rollout}
 Step = Callable[[Instances], object]
 
 
@@ -44,33 +43,11 @@ def fast_step(solver: Solver, precision: str) -> Step:
     return Learner(solver, FineTuning(), settings).learn
 
 
-def twin_step(solver: Solver, _precision: str) -> Step:
-    (rollout,) = (TWINS[name] for name in TWINS if name == type(solver).__name__.lower())
-    settings = build(LearnerSettings, solver.learning)
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[settings.optimiser]
-    adam = kind(solver.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
-    frozen = copy.deepcopy(solver)
-    batches = 0
-
-    def step(instances: Instances) -> None:
-        nonlocal batches
-        generator = named_generator(0, "solve", batches, device=instances.device)
-        tours, log_prob = rollout(solver, instances, generator=generator)
-        if settings.baseline == "greedy":
-            with torch.no_grad():
-                baseline = rollout(frozen, instances, frozen.starts(instances, generator))[0].costs
-        else:
-            baseline = tours.costs.mean(1, keepdim=True)
-        loss = ((tours.costs - baseline) * log_prob).mean()
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        batches += 1
-
-    return step
+def slow_step(solver: Solver, _precision: str) -> Step:
+    return twin_step(solver, build(LearnerSettings, solver.learning))
 
 
-STEPS: dict[str, Callable[[Solver, str], Step]] = {"fast": fast_step, "twin": twin_step}
+STEPS: dict[str, Callable[[Solver, str], Step]] = {"fast": fast_step, "twin": slow_step}
 
 
 def draw(problem: str, size: int, batch: int, device: str) -> Instances:
@@ -131,7 +108,7 @@ def high_water(device: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--solver", default="pomo", choices=TWINS)
+    parser.add_argument("--solver", default="pomo", choices=SOLVERS)
     parser.add_argument("--problems", default="tsp,cvrp")
     parser.add_argument("--sizes", default="20,50,100")
     parser.add_argument("--batch", type=int, default=64)
