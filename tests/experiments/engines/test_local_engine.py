@@ -17,6 +17,7 @@ import engine_jobs
 from dree.errors import DreeError
 from dree.experiments.engines.base import RUNS, Job, News
 from dree.experiments.engines.local import LocalEngine, Slot
+from dree.experiments.engines.work import carry_out_one
 from dree.lifelong import FineTuning
 from dree.lifelong.checkpoint import checkpoints
 from engine_jobs import EPOCHS, content, small, small_jobs, uninterrupted
@@ -107,15 +108,15 @@ def test_a_job_that_fails_does_not_keep_others(tmp_path):
     assert "Cannot write" in errors["large"]
     assert errors["good"] == "None"
     assert outcomes[-1].run == tmp_path / RUNS / "good"
-    assert LocalEngine().carry_out([jobs[3]], tmp_path, lambda _: None)[0].error is None, "room was made"
+    assert carry_out_one(jobs[3], tmp_path, lambda _: None).error is None, "room was made"
 
 
 def test_workers_are_for_gpus_where_there_are_some():
     job = Job("job", small(device="auto"))
-    engine = LocalEngine(devices=["0", "3", "5"], share=2, gpus=1)
+    engine = LocalEngine(devices=["0", "3", "5"], share=2)
     assert [slot.devices for slot in engine.slots([job])] == [("0",), ("3",), ("5",)] * 2
-    pairs = LocalEngine(devices=["0", "3", "5"], gpus=2)
-    assert [slot.devices for slot in pairs.slots([job])] == [("0", "3")]
+    pair = Job("pair", small(device="auto", processes=2))
+    assert [slot.devices for slot in engine.slots([job, pair])] == [("0", "3")] * 2
     assert {slot.devices for slot in engine.slots([Job("job", small(device="cpu"))])} == {()}
 
 
@@ -126,12 +127,12 @@ def test_without_gpus_there_is_a_worker_for_each_core():
     assert LocalEngine(workers=2 * cores, devices=[]).slots([job]) == [Slot(threads=1)] * 2 * cores
 
 
-@pytest.mark.parametrize("wrong", [{"workers": 0}, {"share": 0}, {"gpus": 0}])
+@pytest.mark.parametrize("wrong", [{"workers": 0}, {"share": 0}])
 def test_nonsense_is_refused(wrong):
     with pytest.raises(DreeError, match="at least 1"):
         LocalEngine(**wrong)
 
 
 def test_more_gpus_than_there_are_are_refused():
-    with pytest.raises(DreeError, match="4 GPUs are wanted"):
-        LocalEngine(devices=["0"], gpus=4).slots([Job("job", small(device="auto"))])
+    with pytest.raises(DreeError, match="have 4 GPUs, but 1 are here"):
+        LocalEngine(devices=["0"]).slots([Job("job", small(device="auto", processes=4))])

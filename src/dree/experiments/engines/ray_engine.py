@@ -68,8 +68,10 @@ class RayEngine(Engine):
                 ray.cancel(task, force=True)
 
     def _task(self, ray: Any, job: Job) -> Any:
-        """What carries out a job."""
-        return ray.remote(num_cpus=1, num_gpus=self.gpus_per_run, max_retries=RETRIES)(_carry_out)
+        """What carries out a job: with a core, and where it has GPUs a whole one, for each process of its run."""
+        processes = job.settings.processes
+        gpus = max(self.gpus_per_run, processes) if processes > 1 and self.gpus_per_run else self.gpus_per_run
+        return ray.remote(num_cpus=processes, num_gpus=gpus, max_retries=RETRIES)(_carry_out)
 
     def _gathered(self, outcome: Outcome, out: Path) -> Outcome:
         """An outcome whose run is in `out`."""

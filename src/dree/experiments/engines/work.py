@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from dree.errors import DreeError
+from dree.experiments.companions import CompanionError
 from dree.experiments.configuration import RunSettings
 from dree.experiments.engines.base import RUNS, Job, News, Outcome, Tell
 from dree.experiments.engines.store import Store
@@ -25,6 +26,7 @@ from dree.files import write_text
 from dree.lifelong.checkpoint import checkpoints, is_complete
 from dree.settings import differences
 
+TRIES = 3  # how often a job is taken up when its processes die, the first time included
 PATIENCE = 10.0  # seconds for a process that is about to end to let go of a run's folder
 REMEDY = "Move it away or delete it, then start again; nothing in it was touched."
 GOES_ON = "Put that right and start again: the run goes on from its last checkpoint."
@@ -56,7 +58,7 @@ def carry_out_one(job: Job, out: Path, tell: Tell, store: Store | None = None) -
             _once_free(lambda: store.fetch(path, lambda copy: check_folder(copy, job.settings)))
         outcome = found(job, out, tell)
         if outcome is None:
-            _finish(job, path, tell, store)
+            _finish_after_all(job, path, tell, store)
         elif outcome.run is None:
             return outcome
         if store is not None:
@@ -73,6 +75,14 @@ def carry_out_one(job: Job, out: Path, tell: Tell, store: Store | None = None) -
         said = f"The run in {path} stopped unexpectedly, by {type(error).__name__}: {error}."
         return Outcome(job, None, f"{said} {_kept_trace(path)}")
     return Outcome(job, path)
+
+
+def _finish_after_all(job: Job, path: Path, tell: Tell, store: Store | None) -> None:
+    """Do what is left of a run, again if one of its processes dies on the way."""
+    for _ in range(TRIES - 1):
+        with suppress(CompanionError):
+            return _finish(job, path, tell, store)
+    return _finish(job, path, tell, store)
 
 
 def _finish(job: Job, path: Path, tell: Tell, store: Store | None) -> None:
