@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: demo test format benchmark clean
+.PHONY: demo test docs format benchmark clean
 
 demo: $(INSTALLED)
 	$(BIN)/dree demo
@@ -14,6 +14,10 @@ test: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/pytest
 
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html"
+
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -22,7 +26,7 @@ benchmark: $(INSTALLED)
 	$(BIN)/python benchmarks/learning_step.py
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dree needs Python 3.11 or newer: make PYTHON=python3.12 ...")'

@@ -1,11 +1,12 @@
 """One learning step: the fast path (solve, then score) against the step-by-step twin, in one run.
 
-    python benchmarks/learning_step.py [--problems tsp,cvrp] [--sizes 20,50,100] [--batch 64] [--repeats 5]
-                                       [--precision fp32]
+    python benchmarks/learning_step.py [--solver pomo|invit] [--problems tsp,cvrp] [--sizes 20,50,100] [--batch 64]
+                                       [--repeats 5] [--precision fp32] [--device cpu|cuda]
 
 Prints the median time of each and their ratio, and the peak memory of each. Each has a process of its own, so that
 neither works in memory that the other has cut up; their steps are timed in turn, so that both meet the same machine.
-From n = 100 on, the batch is a quarter: the twin would need more than 20 GiB. The twin is always in fp32.
+From n = 100 on, the batch is a quarter: POMO's twin would need more than 20 GiB. The twin is always in fp32. INViT's
+step has a tour of each instance and the greedy tour of a frozen copy, as its learner makes them; so has its twin's.
 """
 
 from __future__ import annotations
@@ -25,45 +26,32 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from dree.experiments.bench_parts import twin_step
 from dree.lifelong import FineTuning, Learner, LearnerSettings
 from dree.problems import Instances
 from dree.randomness import named_generator
-from dree.solvers import make_solver
-from dree.solvers.pomo_twin import rollout
+from dree.settings import build
+from dree.solvers import SOLVERS, Solver, make_solver
 from dree.solvers.precision import PRECISIONS
 from dree.tasks import principal
 
-
-def fast_step(problem: str, precision: str) -> Callable[[Instances], object]:
-    settings = LearnerSettings(augmentation=1, precision=precision)
-    return Learner(make_solver(problem), FineTuning(), settings).learn
+Step = Callable[[Instances], object]
 
 
-def twin_step(problem: str, _precision: str) -> Callable[[Instances], object]:
-    solver = make_solver(problem)
-    adam = torch.optim.Adam(solver.parameters(), lr=1e-4, weight_decay=1e-6, fused=True)
-    batches = 0
-
-    def step(instances: Instances) -> None:
-        nonlocal batches
-        tours, log_prob = rollout(solver, instances, generator=named_generator(0, "solve", batches))
-        loss = ((tours.costs - tours.costs.mean(1, keepdim=True)) * log_prob).mean()
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        batches += 1
-
-    return step
+def fast_step(solver: Solver, precision: str) -> Step:
+    settings = build(LearnerSettings, {**solver.learning, "augmentation": 1, "precision": precision})
+    return Learner(solver, FineTuning(), settings).learn
 
 
-STEPS: dict[str, Callable[[str, str], Callable[[Instances], object]]] = {
-    "fast": fast_step,
-    "twin": twin_step,
-}
+def slow_step(solver: Solver, _precision: str) -> Step:
+    return twin_step(solver, build(LearnerSettings, solver.learning))
 
 
-def draw(problem: str, size: int, batch: int) -> Instances:
-    return principal("U", problem, size).sample(batch, named_generator(0, "benchmark"))
+STEPS: dict[str, Callable[[Solver, str], Step]] = {"fast": fast_step, "twin": slow_step}
+
+
+def draw(problem: str, size: int, batch: int, device: str) -> Instances:
+    return principal("U", problem, size).sample(batch, named_generator(0, "benchmark")).to(device)
 
 
 class Worker:
@@ -80,7 +68,7 @@ class Worker:
         return self.answer()
 
     def memory(self) -> float:
-        """The end: MiB above what the process had before its first step."""
+        """The end: MiB above what the process had before its first step; of a GPU, all that was in use."""
         assert self.process.stdin
         self.process.stdin.close()
         return self.answer()
@@ -90,38 +78,51 @@ class Worker:
         return float(self.process.stdout.readline())
 
 
-def work(name: str, problem: str, size: int, batch: int, precision: str) -> None:
+def work(name: str, base: str, problem: str, size: int, batch: int, precision: str, device: str) -> None:
     """Make a step for every line that comes in, and say how long it took; at the end, how much memory."""
-    step, instances = STEPS[name](problem, precision), draw(problem, size, batch)
-    step(draw(problem, 5, 2))
-    before = high_water()
+    step = STEPS[name](make_solver(problem, base).to(device), precision)
+    instances = draw(problem, size, batch, device)
+    step(draw(problem, 5, 2, device))
+    before = high_water(device)
     for _ in sys.stdin:
+        wait(device)
         began = time.perf_counter()
         step(instances)
+        wait(device)
         print(time.perf_counter() - began, flush=True)
-    print(high_water() - before)
+    print(high_water(device) - (before if device == "cpu" else 0))
 
 
-def high_water() -> float:
+def wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def high_water(device: str) -> float:
     """The most memory this process ever had, in MiB."""
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated() / 2**20
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--solver", default="pomo", choices=SOLVERS)
     parser.add_argument("--problems", default="tsp,cvrp")
     parser.add_argument("--sizes", default="20,50,100")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--precision", default="fp32", choices=PRECISIONS)
-    parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--worker", nargs=7, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        name, problem, size, batch, precision = options.worker
-        work(name, problem, int(size), int(batch), precision)
+        name, base, problem, size, batch, precision, device = options.worker
+        work(name, base, problem, int(size), int(batch), precision, device)
         return
-    table = Table(title=f"one learning step, {options.precision}, {torch.get_num_threads()} threads")
+    where = f"{torch.get_num_threads()} threads" if options.device == "cpu" else torch.cuda.get_device_name()
+    table = Table(title=f"one learning step of {options.solver}, {options.precision}, {where}")
     for heading in ("problem", "n", "batch", *(f"{name} ms" for name in STEPS), "twin / fast"):
         table.add_column(heading, justify="right")
     for heading in ("fast MiB", "twin MiB", "twin / fast"):
@@ -129,7 +130,8 @@ def main() -> None:
     for problem in options.problems.split(","):
         for size in map(int, options.sizes.split(",")):
             batch = options.batch if size < 100 else options.batch // 4
-            workers = [Worker(name, problem, size, batch, options.precision) for name in STEPS]
+            what = (options.solver, problem, size, batch, options.precision, options.device)
+            workers = [Worker(name, *what) for name in STEPS]
             rounds = [[worker.step() for worker in workers] for _ in range(options.repeats + 1)]
             fast, twin = map(statistics.median, zip(*rounds[1:], strict=True))  # the first is to warm up
             memory = [worker.memory() for worker in workers]

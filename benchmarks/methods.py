@@ -9,9 +9,7 @@ warm: full, and as after a million batches, when a new one is hardly ever kept. 
 replay, and as a mixture of the two with an instance replay every 3.56 batches, as often as in the paper. An epoch has
 128 batches with DREE and 164 with fine-tuning.
 
-Operations are floating-point operations of the matrix products of one behaviour replay, forward and backward, a
-multiplication with its addition being two. They are counted by torch's counter as they are done, custom gradients
-included; two products that it does not know are added by the rules below.
+Operations are those of one behaviour replay, as `dree reproduce flops` counts them.
 """
 
 from __future__ import annotations
@@ -28,15 +26,13 @@ import dree  # noqa: F401  (before torch, to say how its threads wait)
 import torch
 from rich.console import Console
 from rich.table import Table
-from torch.utils.flop_counter import FlopCounterMode
 
-from dree.data.published import published
 from dree.lifelong import DREE, LLRBC, Learner, LearnerSettings, Li, make_method
-from dree.lifelong.experience import Experience
 from dree.lifelong.methods.dree import ABLATION_INTERVAL, DREEOptions
 from dree.lifelong.methods.li import LiOptions
 from dree.lifelong.methods.llr_bc import LLRBCOptions
 from dree.randomness import named_generator
+from dree.reproduce.flops import experience, published_flops, replay_flops
 from dree.solvers import make_solver
 from dree.tasks import DriftStream
 
@@ -129,15 +125,6 @@ def times_table(cases: Sequence[Case], repeats: int, clock: str) -> Table:
     return table
 
 
-@torch.no_grad()
-def experience(problem: str, size: int, batch: int) -> tuple[Learner, Experience]:
-    """What DREE keeps of a batch that an untrained solver has solved."""
-    case = Case(problem, size, batch, 1)
-    learner = case.learner()
-    instances = case.stream().task(0).sample(batch, named_generator(0, "instances"))
-    return learner, Experience.of(learner.solver, learner.attempt(instances, "solve"))
-
-
 def step_bytes(case: Case) -> int:
     """What LLR-BC keeps of one step of a batch."""
     learner = case.learner("llr-bc", {"buffer": 1})
@@ -167,7 +154,7 @@ def memory_table(problems: Sequence[str], batch: int) -> Table:
             case = Case(problem, size, batch, 1)
             instances = case.stream().task(0).sample(batch, named_generator(0, "instances"))
             items = {  # how many, and the bytes of one
-                "dree": (kept, experience(problem, size, batch)[1].bytes),
+                "dree": (kept, experience("pomo", problem, size, batch)[1].bytes),
                 "llr-bc": (2 * steps, step_bytes(case)),
                 "li, no past": (remembered, sum(tensor.nbytes for tensor in instances.tensors())),
                 "li": (1, sum(weight.nbytes for weight in make_solver(problem).parameters())),
@@ -177,44 +164,6 @@ def memory_table(problems: Sequence[str], batch: int) -> Table:
     return table
 
 
-def baddbmm_flops(_total: Sequence[int], left: Sequence[int], right: Sequence[int], **_: object) -> int:
-    """[B, X, Y] times [B, Y, Z], added in place."""
-    (batch, rows, inner), columns = left, right[-1]
-    return 2 * batch * rows * inner * columns
-
-
-def attention_flops(query: Sequence[int], key: Sequence[int], *_: object, **__: object) -> int:
-    """Scores and weighted values of [B, H, X, d] on [B, H, N, d]."""
-    batch, heads, rows, width = query
-    return 4 * batch * heads * rows * key[2] * width
-
-
-def attention_backward_flops(
-    _upstream: object, query: Sequence[int], key: Sequence[int], *_: object, **__: object
-) -> int:
-    """The scores again, and a product for each of the gradients of weights, values, queries and keys."""
-    batch, heads, rows, width = query
-    return 10 * batch * heads * rows * key[2] * width
-
-
-UNKNOWN_TO_TORCH = {
-    torch.ops.aten.baddbmm_: baddbmm_flops,
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention_flops,
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: attention_backward_flops,
-}
-
-
-def replay_flops(learner: Learner, old: Experience) -> tuple[int, int]:
-    """Operations of one behaviour replay: forward, and forward and backward."""
-    method = learner.method
-    assert isinstance(method, DREE)
-    with FlopCounterMode(display=False, custom_mapping=UNKNOWN_TO_TORCH) as counter:
-        loss = method.behaviour_replay(learner, old)
-        forward = counter.get_total_flops()
-        loss.backward()
-    return forward, counter.get_total_flops()
-
-
 def flops_table(problems: Sequence[str], batch: int) -> Table:
     """Ours beside the paper's formula for tours with as many depot returns m as the longest of ours."""
     table = Table(title=f"10^9 operations of one behaviour replay, batch {batch}, m depot returns")
@@ -222,11 +171,10 @@ def flops_table(problems: Sequence[str], batch: int) -> Table:
         table.add_column(heading, justify="right")
     for problem in problems:
         for size in FULL_SIZES:
-            learner, old = experience(problem, size, batch)
+            learner, old = experience("pomo", problem, size, batch)
             forward, both = replay_flops(learner, old)
             returns = old.actions.shape[1] - size
-            (row,) = published("flops").where(solver="POMO", problem=problem, n=size)
-            there = row["operations"] + (row["for each return"] or 0) * returns
+            there = published_flops("pomo", problem, size, returns)
             cells = (f"{number / 1e9:.2f}" for number in (forward, both, there))
             table.add_row(problem, str(size), str(returns), *cells, f"{both / there:.2f}")
     return table

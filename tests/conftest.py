@@ -10,7 +10,7 @@ import torch
 from hypothesis import settings
 
 from dree.problems import Instances
-from dree.solvers import POMO, make_solver
+from dree.solvers import POMO, INViT, make_solver
 
 torch.set_num_threads(1)
 settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -35,6 +35,13 @@ def random_instances(problem: str, batch: int, customers: int, seed: int, capaci
 def small_solver(problem: str, seed: int = 0, **settings: int) -> POMO:
     chosen = {"width": 16, "heads": 2, "layers": 2, "feed_forward": 32, **settings}
     return make_solver(problem, settings=chosen, seed=seed)
+
+
+def small_invit(problem: str, seed: int = 0, **settings: object) -> INViT:
+    chosen = {
+        "width": 16, "heads": 2, "feed_forward": 32, "action_view": 4, "state_views": (6, 9), **settings,
+    }  # fmt: skip
+    return make_solver(problem, "invit", chosen, seed)
 
 
 @pytest.fixture(params=["tsp", "cvrp"])

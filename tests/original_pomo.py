@@ -1,4 +1,4 @@
-"""The original POMO, literally: its names, its steps one after the other, its checkpoint files.
+"""The original POMO, and Omni with its other norm, literally: names, steps one after the other, checkpoint files.
 
 Shapes: B instances, P tours of each, N nodes, D width, H heads.
 """
@@ -20,14 +20,19 @@ ROOM = 1e-5  # a demand fits that exceeds the load by less
 
 
 class Normalised(nn.Module):
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, kind: str) -> None:
         super().__init__()
-        self.norm = nn.InstanceNorm1d(width, affine=True, track_running_stats=False)
+        made = {"instance": nn.InstanceNorm1d, "batch": nn.BatchNorm1d, "batch-no-track": nn.BatchNorm1d}[kind]
+        self.norm = made(width, affine=True, track_running_stats=kind == "batch")
         nn.init.uniform_(self.norm.weight, 0.5, 1.5)
         nn.init.uniform_(self.norm.bias, -0.5, 0.5)
 
     def forward(self, x: Tensor, change: Tensor) -> Tensor:
-        normed: Tensor = self.norm((x + change).transpose(1, 2))
+        total = x + change
+        if isinstance(self.norm, nn.BatchNorm1d):
+            flat: Tensor = self.norm(total.reshape(-1, total.shape[-1]))
+            return flat.view(total.shape)
+        normed: Tensor = self.norm(total.transpose(1, 2))
         return normed.transpose(1, 2)
 
 
@@ -55,7 +60,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, heads: int, mask_BPN: T
 
 
 class Layer(nn.Module):
-    def __init__(self, problem: str, width: int, heads: int, hidden: int) -> None:
+    def __init__(self, problem: str, width: int, heads: int, hidden: int, norm: str) -> None:
         super().__init__()
         self.heads = heads
         self.Wq, self.Wk, self.Wv = (nn.Linear(width, width, bias=False) for _ in range(3))
@@ -66,7 +71,7 @@ class Layer(nn.Module):
             "feedForward" if tsp else "feed_forward",
             "addAndNormalization2" if tsp else "add_n_normalization_2",
         )
-        made = (Normalised(width), FeedForward(width, hidden), Normalised(width))
+        made = (Normalised(width, norm), FeedForward(width, hidden), Normalised(width, norm))
         for name, part in zip(self.parts, made, strict=True):
             self.add_module(name, part)
 
@@ -79,13 +84,13 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    def __init__(self, problem: str, width: int, heads: int, layers: int, hidden: int) -> None:
+    def __init__(self, problem: str, width: int, heads: int, layers: int, hidden: int, norm: str) -> None:
         super().__init__()
         if problem == "tsp":
             self.embedding = nn.Linear(2, width)
         else:
             self.embedding_depot, self.embedding_node = nn.Linear(2, width), nn.Linear(3, width)
-        self.layers = nn.ModuleList(Layer(problem, width, heads, hidden) for _ in range(layers))
+        self.layers = nn.ModuleList(Layer(problem, width, heads, hidden, norm) for _ in range(layers))
 
     def forward(self, instances: Instances) -> Tensor:
         if instances.demands is None or instances.capacity is None:
@@ -116,11 +121,19 @@ class Decoder(nn.Module):
 
 
 class Original(nn.Module):
-    """The network of the original, with random weights."""
+    """The network of the original, with random weights; Omni's has another norm than POMO's."""
 
-    def __init__(self, problem: str, width: int = 16, heads: int = 8, layers: int = 2, hidden: int = 24) -> None:
+    def __init__(
+        self,
+        problem: str,
+        width: int = 16,
+        heads: int = 8,
+        layers: int = 2,
+        hidden: int = 24,
+        norm: str = "instance",
+    ) -> None:
         super().__init__()
-        self.encoder = Encoder(problem, width, heads, layers, hidden)
+        self.encoder = Encoder(problem, width, heads, layers, hidden, norm)
         self.decoder = Decoder(problem, width, heads)
 
     @torch.no_grad()

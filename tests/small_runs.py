@@ -1,4 +1,4 @@
-"""Runs so small that they take a moment: their settings, and a run that is stopped again and again."""
+"""Runs and pretrainings so small that they take a moment: their settings, and a run that is stopped again and again."""
 
 from __future__ import annotations
 
@@ -13,6 +13,25 @@ SMALL = {
     "checkpoint_seconds": 0,
     "solver.width": 16,
     "solver.layers": 1,
+}
+
+
+PRETRAINING = {
+    "iterations": 12,
+    "batch_size": 4,
+    "smallest": 6,
+    "largest": 10,
+    "size_step": 2,
+    "curriculum": 10,
+    "decay_at": 10,
+    "refresh_every": 3,
+    "pool": 4,
+    "probe": 2,
+    "test_instances": 3,
+    "checkpoint_seconds": 0,
+    "solver.width": 16,
+    "solver.layers": 1,
+    "solver.feed_forward": 16,
 }
 
 

@@ -16,6 +16,7 @@ from dree.experiments.trained import load_trained
 from original_pomo import Original, save_original
 
 STOPS = {"coordinates": [[0, 0], [3, 0], [3, 4], [0, 4], [1, 2]]}
+TSP = "NAME : a\nTYPE : TSP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1.5 0\n3 0 2\n"
 DEMANDS = {"demands": [0, 2, 3, 1, 2], "capacity": 5}
 
 
@@ -43,9 +44,18 @@ def test_evaluate_and_solve_take_what_was_converted(tmp_path, checkpoint, proble
     assert sorted(node for route in routes for node in route) == list(range(problem == "cvrp", 5))
 
 
-def test_the_solver_on_the_disk_answers_like_the_original(tmp_path, problem):
-    reference = Original(problem)
-    invoke("convert", save_original(tmp_path / "a.pt", reference), tmp_path / "out")
+@pytest.mark.parametrize(
+    ("norm", "title", "said"),
+    [
+        ("instance", "POMO", "taken for instance norm"),
+        ("batch-no-track", "Omni", "taken for batch norm without running statistics"),
+    ],
+)
+def test_the_solver_on_the_disk_answers_like_the_original(tmp_path, problem, norm, title, said):
+    reference = Original(problem, norm=norm)
+    shown = invoke("convert", save_original(tmp_path / f"maml-{norm}.pt", reference), tmp_path / "out")
+    assert f"{title} for {problem.upper()}" in shown
+    assert said in shown
     instances = load_test(problem, "U", 20).instances[:2]
     actions, _ = reference.rollout(instances)
     ours = load_trained(tmp_path / "out").solver.solve(instances).actions
@@ -65,6 +75,21 @@ def test_the_manifest_says_where_the_solver_comes_from_and_a_run_it_is_not(tmp_p
     for command in (["metrics"], ["report"], ["results", "add", "--folder", tmp_path / "results"]):
         with pytest.raises(DreeError, match="has not been tested yet"):
             invoke(*command, out)
+
+
+def test_what_was_converted_to_omni_is_evaluated_in_batches_that_are_said(tmp_path):
+    checkpoint = save_original(tmp_path / "a.pt", Original("tsp", norm="batch-no-track"))
+    assert "taken for" not in invoke("convert", checkpoint, tmp_path / "out", "--norm", "batch-no-track")
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert (manifest["settings"]["base"], manifest["converted"]["norm"]) == ("omni", "batch-no-track")
+    options = ("--device", "cpu", "--json", tmp_path / "x.json")
+    shown = invoke("evaluate", tmp_path / "out", "--limit", 2, *options)
+    assert "encoded together: 100 consecutive instances of a test set" in shown
+    assert json.loads((tmp_path / "x.json").read_text())["encoding_batch"] == 100
+    (tmp_path / "a.tsp").write_text(TSP)
+    assert "encoded together: an instance with its own symmetric copies alone" in invoke(
+        "evaluate", tmp_path / "out", "--path", tmp_path / "a.tsp", *options
+    )
 
 
 def test_what_exists_is_never_overwritten(tmp_path):

@@ -9,11 +9,18 @@ import torch
 
 from conftest import random_instances, small_solver
 from dree.data.instance_files import read_instance
+from dree.errors import DreeError
 from dree.experiments import DEMO, Run
+from dree.experiments.engines.work import carry_out_one
 from dree.lifelong import Learner, LearnerSettings, method_class
 from dree.lifelong.checkpoint import load_checkpoint, save_checkpoint
+from dree.reproduce import Choice, experiment
+from dree.reproduce.plan import make_plan
+from dree.reproduce.scales import scale
+from dree.reproduce.suite import evaluate
 from dree.settings import override
-from dree.testing import check_method
+from dree.solvers import make_solver, solver_class
+from dree.testing import check_method, check_solver
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -86,3 +93,44 @@ def test_the_own_method_runs_by_its_dotted_path(tmp_path, rehearse):
     assert len(resumed.learner.method.memory) == 3
     for kept, before in zip(resumed.learner.method.memory, run.learner.method.memory, strict=True):
         assert torch.equal(kept.coords, before.coords)
+
+
+def test_the_own_solver_is_short_and_keeps_to_what_solvers_must(problem, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    assert len((EXAMPLES / "own_solver.py").read_text().splitlines()) < 80
+    check_solver(solver_class("own_solver.Near"), problem)
+
+
+@pytest.mark.parametrize("method", ["fine-tuning", "dree", "llr-bc", "li"])
+def test_every_method_learns_with_the_own_solver(problem, method, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    learner = Learner(
+        make_solver(problem, "own_solver.Near"), method_class(method)(), LearnerSettings(learning_rate=0.1)
+    )
+    before = learner.solver.weights.clone()
+    costs = [learner.learn(random_instances(problem, 8, 10, seed)).cost for seed in range(3)]
+    assert torch.stack(costs).isfinite().all()
+    assert not learner.solver.weights.equal(before)
+
+
+def test_the_own_experiment_is_in_the_documentation_and_makes_its_table(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES.parent)
+    code = (EXAMPLES / "own_experiment.py").read_text(encoding="utf-8")
+    assert code[code.index("from dree") :] in (EXAMPLES.parent / "docs/reproduce.md").read_text(encoding="utf-8")
+    choice = Choice(scale("smoke"), problems=("tsp",), everywhere={"device": "cpu"})
+    plan = make_plan([experiment("examples.own_experiment.Rehearsal")], choice)
+    outcomes = [carry_out_one(job, tmp_path, lambda _: None) for job in plan.jobs]
+    made = evaluate(plan, choice, outcomes, tmp_path)
+    assert made.missing == ()
+    (table,) = made.tables
+    assert [row.keys for row in table.rows] == [("TSP", "Fine-tuning"), ("TSP", "Rehearse"), ("TSP", "DREE")]
+    assert all(isinstance(cell.ours, float) for row in table.rows for cell in row.cells)
+    assert [row.cells[0].published for row in table.rows] == [1.86, None, 1.12]
+
+
+def test_what_is_no_experiment_is_refused_in_words(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES.parent)
+    with pytest.raises(DreeError, match=r"is not an experiment: .* derived from dree.reproduce.Experiment"):
+        experiment("examples.own_method.Rehearse")
+    with pytest.raises(DreeError, match="cannot be imported"):
+        experiment("examples.nothing.Here")

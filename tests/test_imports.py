@@ -22,8 +22,12 @@ LAYERS = [
     {"evaluation", "testing"},
     {"experiments"},
     {"report"},
+    {"reproduce"},
     {"terminal"},
-    {"cli_bench", "cli_convert", "cli_data", "cli_drift", "cli_evaluate", "cli_lade", "cli_runs"},
+    {
+        f"cli_{part}"
+        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "pretrain", "reproduce", "runs"]
+    },
     {"cli"},
     {"__main__"},
 ]

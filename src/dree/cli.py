@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from dree.cli_bench import bench
 from dree.cli_convert import convert
@@ -17,9 +15,11 @@ from dree.cli_data import data
 from dree.cli_drift import drift
 from dree.cli_evaluate import evaluate
 from dree.cli_lade import lade
+from dree.cli_pretrain import pretrain
+from dree.cli_reproduce import reproduce
 from dree.cli_runs import curves, metrics, results
 from dree.errors import DreeError
-from dree.terminal import bar, console, say
+from dree.terminal import bar, console, fail, say
 
 if TYPE_CHECKING:
     from dree.experiments import Run
@@ -37,7 +37,7 @@ app.add_typer(data, name="data")
 app.add_typer(results, name="results")
 
 DEMO_FOLDER = Path("runs/demo")
-SOLVER_HELP = "The base solver: pomo, or a dotted path to your own class."
+SOLVER_HELP = "The base solver: pomo, omni, invit, or a dotted path to your own class."
 METHOD_HELP = "fine-tuning, dree, llr-bc, li, mt-ref, mt-cumulative, or a dotted path to your own class."
 
 
@@ -66,7 +66,7 @@ def demo(
             for each in runs:
                 each.finish(watch(each))
     except KeyboardInterrupt:
-        _fail("Stopped. Begin again with: dree demo", code=130)
+        fail("Stopped. Begin again with: dree demo", code=130)
     paths = [each.folder.path for each in runs]
     console.print(comparison_table(paths, "Gaps in per cent"))
     say(f"Page: {write_comparison_page(paths, out / PAGE, 'DREE beside fine-tuning')}")
@@ -208,8 +208,10 @@ def plot_tasks(
 
 data.command()(lade)
 app.command()(evaluate)  # here, so that the help lists demo and run first
+app.command()(pretrain)
 app.command()(convert)
 app.command()(metrics)
+app.command()(reproduce)
 app.command()(drift)
 app.command()(bench)
 plots.command()(curves)
@@ -221,15 +223,9 @@ def main() -> None:
     try:
         app()
     except DreeError as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(f"{error.strerror or error}: {error.filename or 'the file system'}. Nothing finished was lost.")
-
-
-def _fail(message: str, code: int = 2) -> NoReturn:
-    text = Text.assemble(("Error: ", "bold red"), message)
-    Console(stderr=True).print(text, soft_wrap=True)
-    sys.exit(code)
+        fail(f"{error.strerror or error}: {error.filename or 'the file system'}. Nothing finished was lost.")
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -261,6 +257,6 @@ def _finish_run(run: Run) -> None:
             run.finish(watch)
     except KeyboardInterrupt:
         stopped = f"Stopped after epoch {run.epoch}, last saved after epoch {run.saved}."
-        _fail(f"{stopped} Go on with: dree run --resume {run.folder.path}", code=130)
+        fail(f"{stopped} Go on with: dree run --resume {run.folder.path}", code=130)
     console.print(metrics_summary(run.folder.path))
     say(f"Page: {write_run_page(run.folder.path)}")

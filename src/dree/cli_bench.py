@@ -40,6 +40,7 @@ BOUNDS = (("<=", "at_most"), (">=", "at_least"))
 
 def bench(
     problem: Annotated[str | None, typer.Option(help="tsp or cvrp (default: both).")] = None,
+    base: Annotated[str, typer.Option("--solver", help="The base solver: pomo, omni or invit.")] = "pomo",
     sizes: Annotated[
         str | None, typer.Option(help="Numbers of customers (default: 20,50,100; on a CPU 20).", metavar="N,N,...")
     ] = None,
@@ -75,9 +76,12 @@ def bench(
     from dree.files import write_json
     from dree.lifelong import LearnerSettings
     from dree.problems import PROBLEMS
+    from dree.solvers import SOLVERS
 
     if problem is not None and problem not in PROBLEMS:
         raise unknown("problem", problem, PROBLEMS)
+    if base not in SOLVERS:  # each of these has a twin
+        raise unknown("solver", base, SOLVERS)
     chosen = LearnerSettings(precision=precision or "auto").precision  # refuses what there is not
     where = RunSettings(device=device).torch_device()
     usual = DEFAULTS[where.type]
@@ -86,6 +90,7 @@ def bench(
         _positive("--batch", batch) or usual.batch,
         _positive("--repeats", repeats) or usual.repeats,
         _sizes("--solve-sizes", solve_sizes) or usual.solve_sizes,
+        base,
     )
     if check:
         plan = replace(plan, batch=max(batch or 0, CHECKED))
@@ -94,7 +99,7 @@ def bench(
     if where.type == "cpu" and sizes is None and batch is None:
         sizes_used = ", ".join(map(str, plan.sizes))
         say(f"On a CPU n = {sizes_used} and batch {plan.batch} unless --sizes and --batch say otherwise.")
-    result: dict[str, Any] = {"device": _where(where), "batch": plan.batch, "repeats": plan.repeats}
+    result: dict[str, Any] = {"device": _where(where), "solver": base, "batch": plan.batch, "repeats": plan.repeats}
     with _memory_advice():
         if check:
             precisions = tuple(LOG_PROB_BAR) if chosen == "auto" else (chosen,)
@@ -130,7 +135,7 @@ def _measure(
             problems,
             plan.solve_sizes,
             "solving",
-            lambda name, n: measure_solving(name, n, plan.repeats, device, precision),
+            lambda name, n: measure_solving(name, n, plan, device, precision),
         )
         _show(f"Greedy solving from all starts, no augmentation, {rates[0].precision}", _solving_table(rates))
     return {
@@ -145,7 +150,9 @@ def _check(problems: list[str], plan: Plan, precisions: Sequence[str], device: t
     from dree.experiments.bench_check import check
 
     def both(problem: str, n: int) -> list[Finding]:
-        return [each for precision in precisions for each in check(problem, n, plan.batch, precision, device)]
+        return [
+            each for precision in precisions for each in check(plan.base, problem, n, plan.batch, precision, device)
+        ]
 
     findings = [each for group in _each(problems, plan.sizes, "checking", both) for each in group]
     _show("The fast path against its step-by-step twin", _check_table(findings), CHECK_NOTE)

@@ -9,28 +9,38 @@ import typer
 
 from dree.terminal import say
 
+TITLES = {"pomo": "POMO", "omni": "Omni"}
+INSTANCE, BATCH = "instance norm", "batch norm without running statistics (batch-no-track)"
+ASSUMED = {  # and what it could be as well
+    "instance": (f"{INSTANCE}, as in POMO", BATCH),
+    "batch-no-track": (f"{BATCH}, because the file's name says so", INSTANCE),
+}
+
 
 def convert(
-    checkpoint: Annotated[Path, typer.Argument(help="A .pt file of the original POMO, or of Omni with instance norm.")],
+    checkpoint: Annotated[Path, typer.Argument(help="A .pt file of the original POMO or Omni.")],
     out: Annotated[Path, typer.Argument(help="The new folder, which evaluate and solve take like a run's.")],
     norm: Annotated[
-        str | None, typer.Option(help="instance: it is known to be instance norm, whatever the file is called.")
+        str | None,
+        typer.Option(help="What it was trained with, whatever the file is called: instance or batch-no-track."),
     ] = None,
     heads: Annotated[int, typer.Option(help="Attention heads, which the file does not tell.")] = 8,
 ) -> None:
-    """Make a solver of an original POMO checkpoint; nothing in the file is run."""
+    """Make a solver of an original POMO or Omni checkpoint; nothing in the file is run."""
     from dree.experiments.converted import convert
 
     found = convert(checkpoint, out, heads, norm)
     size = found.settings
     say(
-        f"POMO for {found.problem.upper()}: width {size.width}, {size.layers} encoder layers, feed-forward "
-        f"{size.feed_forward}. The file does not tell, so the original's are assumed: scores clipped at {size.clip:g} "
-        f"and, unless --heads says otherwise, 8 heads. Here there are {size.heads} of {size.width // size.heads}."
+        f"{TITLES[found.solver]} for {found.problem.upper()}: width {size.width}, {size.layers} encoder layers, "
+        f"feed-forward {size.feed_forward}. The file does not tell, so the original's are assumed: scores clipped at "
+        f"{size.clip:g} and, unless --heads says otherwise, 8 heads. Here there are "
+        f"{size.heads} of {size.width // size.heads}."
     )
     if norm is None:
+        assumed, other = ASSUMED[found.norm]
         say(
-            "Its norm is taken for instance norm, which the file does not tell: Omni's batch-no-track checkpoints look "
-            "the same, and would give wrong answers here."
+            f"Its norm is taken for {assumed}. The tensors do not tell: a checkpoint with {other} looks the same, and "
+            "would give wrong answers here. If it is one, say so with --norm."
         )
     say(f"Solver: {out}. Use it with: dree evaluate {out}, or dree solve FILE --run {out}")

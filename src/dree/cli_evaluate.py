@@ -66,7 +66,10 @@ def evaluate(
         "augment": augment,
         "device": where.type,
         "precision": precision_on(where, precision, learning=False),
+        "encoding_batch": trained.solver.encoding_batch,
     }
+    if trained.solver.encoding_batch is not None:
+        say(_batches(trained.solver.encoding_batch, library=path is not None))
     if path is None:
         result |= _on_tests(trained, augment, limit, precision)
     else:
@@ -143,6 +146,16 @@ def _work(instances: Instances) -> float:
     return instances.customers**2 * (instances.customers + 100)
 
 
+def _batches(together: int, library: bool) -> str:
+    """What a user should know of a solver whose norm is over the batch."""
+    what = (
+        "an instance with its own symmetric copies alone"
+        if library
+        else f"{together} consecutive instances of a test set, or what is left of it, with their symmetric copies"
+    )
+    return f"This solver's answers depend on what is encoded together: {what}, whatever the device and its memory."
+
+
 def _title(trained: Trained, copies: int) -> str:
-    how = "greedy, all starts" + (f", best of {copies} symmetric copies" if copies > 1 else "")
+    how = "greedy, from all its starts" + (f", best of {copies} symmetric copies" if copies > 1 else "")
     return f"{trained.run.name}, epoch {trained.epoch}, {trained.settings.problem.upper()}: {how}"

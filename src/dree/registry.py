@@ -24,5 +24,6 @@ def named_class(what: str, name: str, known: Mapping[str, type[T]], base: type[T
         raise DreeError(f"{what.capitalize()} '{name}' cannot be imported: {error}.") from error
     if not (isinstance(found, type) and issubclass(found, base)):
         home = ".".join(base.__module__.split(".")[:2])
-        raise DreeError(f"'{name}' is not a {what}: it must be a class derived from {home}.{base.__name__}.")
+        article = "an" if what[0] in "aeiou" else "a"
+        raise DreeError(f"'{name}' is not {article} {what}: it must be a class derived from {home}.{base.__name__}.")
     return found

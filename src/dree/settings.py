@@ -7,6 +7,7 @@ import json
 import types
 import typing
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from dree.errors import DreeError, unknown
@@ -19,13 +20,18 @@ def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
 
     Unknown names and values of a wrong type are refused; `where` is the dotted path to these settings.
     """
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     given: dict[str, Any] = {}
     for name, value in values.items():
         if name not in hints:
             raise unknown("setting", where + name, [where + hint for hint in hints])
         given[name] = _checked(value, hints[name], where + name)
     return kind(**given)
+
+
+@cache  # hints are compiled from texts each time
+def _hints(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def override(settings: T, changes: Mapping[str, Any]) -> T:

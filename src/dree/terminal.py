@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 from dree.bars import Advance, Part
 
@@ -16,6 +19,13 @@ console = Console()
 def say(message: str) -> None:
     """Print a message as it is: nothing in it is markup."""
     console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+def fail(message: str, code: int = 2) -> NoReturn:
+    """End the program with a message on what went wrong."""
+    text = Text.assemble(("Error: ", "bold red"), message)
+    Console(stderr=True).print(text, soft_wrap=True)
+    sys.exit(code)
 
 
 @contextmanager

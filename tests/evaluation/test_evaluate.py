@@ -8,9 +8,11 @@ import torch
 from conftest import random_instances, small_solver
 from dree.data import TestSet
 from dree.evaluation import evaluate as module
+from dree.evaluation.answers import answer
 from dree.evaluation.evaluate import average_gap, best_tours, evaluate
-from dree.problems import augment
+from dree.problems import Instances, augment
 from dree.problems.check import check_cvrp, check_tsp
+from dree.solvers import Omni, POMOSettings
 
 
 def referee(instances, row, actions):
@@ -76,3 +78,37 @@ def test_mean_and_deviation_are_those_of_the_instances_gaps(problem):
     assert (result.task, result.test, result.instances) == ("U7", test.name, 3)
     assert result.rate == pytest.approx(3 / result.seconds)
     assert average_gap(solver, test) == pytest.approx(result.mean)
+
+
+def batch_wise(problem: str) -> Omni:
+    """An Omni that is tested in batches of three."""
+    solver = Omni(problem, POMOSettings(width=16, heads=2, layers=2, feed_forward=32))
+    solver.encoding_batch = 3
+    return solver
+
+
+@pytest.mark.parametrize("states", [1, 40, 300, 2_000, 10_000])
+@pytest.mark.parametrize("copies", [1, 8])
+def test_what_is_encoded_together_does_not_depend_on_memory(problem, states, copies, monkeypatch):
+    instances, solver = random_instances(problem, 7, 9, seed=3), batch_wise(problem)
+    expected = []
+    for part in (instances[:3], instances[3:6], instances[6:]):  # each with all its copies
+        every = solver.solve(augment(part, copies)).costs
+        expected.append(every.view(copies, len(part), -1).amin((0, 2)))
+    monkeypatch.setitem(module.STATES_AT_ONCE, "cpu", states)
+    encode, encoded = solver.encode, []
+    monkeypatch.setattr(solver, "encode", lambda batch: (encoded.append(len(batch)), encode(batch))[1])
+    done: list[float] = []
+    tours = best_tours(solver, instances, copies, done.append)
+    assert encoded == [3 * copies, 3 * copies, copies]
+    torch.testing.assert_close(tours.costs[:, 0], torch.cat(expected))
+    assert sum(done) == pytest.approx(7)
+
+
+def test_one_problem_is_answered_with_its_own_copies_as_the_batch(problem):
+    instances, solver = random_instances(problem, 2, 8, seed=6), batch_wise(problem)
+    square = Instances(torch.cat([instances.coords[:1, :-2], torch.tensor([[[0.0, 0.0], [1.0, 1.0]]])], 1))
+    if instances.demands is not None:
+        square = Instances(square.coords, instances.demands[:1], instances.capacity[:1])
+    expected = solver.solve(augment(square)).costs.min()
+    assert answer(solver, square).cost == pytest.approx(float(expected), rel=1e-5)

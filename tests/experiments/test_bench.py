@@ -17,7 +17,7 @@ from dree.experiments.bench import RunTime, interpolate, run_time
 from dree.experiments.bench_check import Finding, captured_difference
 from dree.lifelong import DREE
 from dree.problems import Tours
-from dree.solvers import POMO, Score
+from dree.solvers import POMO, Score, make_solver
 from dree.tasks import make_stream
 
 TINY = ("--device", "cpu", "--sizes", "12,10", "--batch", "2", "--repeats", "1", "--solve-sizes", "5")
@@ -29,7 +29,11 @@ dree_bench = partial(invoke, "bench")
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(bench_parts, "make_solver", small_solver)
+    def small(problem, base="pomo", seed=0):
+        return make_solver(problem, base, {"width": 16, "heads": 2, "layers": 1, "feed_forward": 32}, seed)
+
+    for module in (bench, bench_check, bench_parts):
+        monkeypatch.setattr(module, "make_solver", small)
     monkeypatch.setattr(bench, "SOLVED_STATES", {"cpu": 100})
 
 
@@ -73,7 +77,7 @@ def test_the_tables_and_the_file_have_all_that_was_promised(tmp_path):
 
 
 def test_what_is_not_asked_for_is_not_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "rollout", None)
+    monkeypatch.setattr(bench, "twin_step", None)
     options = ("--problem", "cvrp", "--sizes", 5, "--no-twin", "--no-solve", "--json", tmp_path / "x.json")
     shown = dree_bench(*TINY, *options)
     result = json.loads((tmp_path / "x.json").read_text())
@@ -88,8 +92,8 @@ def test_a_twin_that_does_not_fit_is_said_to_be_out_of_memory(tmp_path, monkeypa
     def too_large(*_, **__):
         raise torch.OutOfMemoryError
 
-    for module in (bench, bench_check):
-        monkeypatch.setattr(module, "rollout", too_large)
+    for module in (bench_parts, bench_check):
+        monkeypatch.setattr(module, "twin_of", lambda _: too_large)
     shown = dree_bench(*TINY, "--problem", "tsp", "--no-solve", "--json", tmp_path / "x.json")
     steps = json.loads((tmp_path / "x.json").read_text())["steps"]
     assert [(each["twin_ms"], each["twin_fits"], each["ratio"]) for each in steps] == [(None, False, None)] * 2
@@ -100,10 +104,21 @@ def test_a_twin_that_does_not_fit_is_said_to_be_out_of_memory(tmp_path, monkeypa
 
 def test_a_cpu_gets_little_to_do_unless_told_otherwise(monkeypatch):
     asked = []
-    monkeypatch.setattr(bench_check, "check", lambda *arguments: asked.append(arguments[:4]) or [])
+    monkeypatch.setattr(bench_check, "check", lambda *arguments: asked.append(arguments[:5]) or [])
     shown = dree_bench("--device", "cpu", "--check", "--precision", "fp32")
-    assert asked == [("tsp", 20, 8, "fp32"), ("cvrp", 20, 8, "fp32")]
+    assert asked == [("pomo", "tsp", 20, 8, "fp32"), ("pomo", "cvrp", 20, 8, "fp32")]
     assert "On a CPU n = 20 and batch 8 unless --sizes and --batch say otherwise." in shown
+
+
+@pytest.mark.parametrize("base", ["omni", "invit"])
+def test_other_solvers_are_timed_and_checked_against_their_own_twins(tmp_path, base):
+    small = ("--solver", base, "--sizes", 6, "--solve-sizes", 5, "--precision", "fp32", "--json", tmp_path / "x.json")
+    dree_bench(*TINY, *small)
+    result = json.loads((tmp_path / "x.json").read_text())
+    assert result["solver"] == base
+    assert all(each["ratio"] > 0 for each in result["steps"])
+    dree_bench(*TINY, *small, "--check")
+    assert all(each["ok"] for each in json.loads((tmp_path / "x.json").read_text())["check"])
 
 
 def test_a_sound_solver_passes_the_check(tmp_path):
@@ -157,7 +172,7 @@ def test_the_referee_counts_illegal_tours_and_weighs_the_others_costs(problem):
 
 
 def test_without_a_device_that_captures_a_step_equals_itself(problem):
-    assert captured_difference(problem, random_instances(problem, 2, 5, seed=0), "fp32") == 0
+    assert captured_difference("pomo", problem, random_instances(problem, 2, 5, seed=0), "fp32") == 0
 
 
 def test_what_is_not_a_number_is_not_ok():

@@ -98,3 +98,9 @@ def test_an_assignment_needs_a_name_and_a_value(text):
 def test_an_unknown_preset_suggests():
     with pytest.raises(DreeError, match="Did you mean 'paper'"):
         preset("papper")
+
+
+def test_omni_learns_from_an_eighth_of_a_methods_batches():
+    batches = {method: RunSettings(base="omni", method=method).batches_per_epoch for method in ("dree", "llr-bc")}
+    assert batches == {"dree": 16, "llr-bc": 20}
+    assert RunSettings(base="omni").learning == RunSettings().learning

@@ -28,14 +28,14 @@ def instances(draw, problem, customers=SIZES, batch=BATCHES, dtype=torch.float32
     return Instances(coords, torch.tensor(demands), torch.tensor(capacity)).validated()
 
 
-def play(instances, seed, extra=0):
-    """Uniformly random legal play from every start: actions [B, P, T], and the state before each decision.
+def play(instances, seed, extra=0, starts=None):
+    """Uniformly random legal play from given starts or all: actions [B, P, T], and the state before each decision.
 
     Finished tours go on with what the rules allow them, `extra` times after the last one has finished.
     """
     law = rules(instances.problem)
     generator = torch.Generator().manual_seed(seed)
-    actions = [law.starts(instances)]
+    actions = [law.starts(instances) if starts is None else starts]
     states = [law.begin(instances, actions[0])]
     while not law.finished(instances, states[-1]).all() or extra > 0:
         extra -= bool(law.finished(instances, states[-1]).all())

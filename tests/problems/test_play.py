@@ -53,8 +53,8 @@ def test_random_legal_play_of_a_cvrp_ends_in_tours_the_referee_accepts(batch, se
     assert actions.shape[-1] <= 2 * batch.customers
 
 
-def assert_hindsight_is_history(batch, seed, extra):
-    actions, states = play(batch, seed, extra)
+def assert_hindsight_is_history(batch, seed, extra, starts=None):
+    actions, states = play(batch, seed, extra, starts)
     seen = rules(batch.problem).hindsight(batch, actions)
     for name in ("current", "blocked", "visited", "served", "load"):
         history = [getattr(state, name) for state in states[:-1]]  # the last state decides nothing
@@ -149,3 +149,40 @@ def test_the_shortest_tour_serves_all_in_one_route():
     assert law.finished(batch, state).all()
     assert law.shortest(batch) == 4
     assert rules("tsp").shortest(Instances(torch.rand(1, 5, 2))) == 5
+
+
+def at_the_depot(batch):
+    return torch.zeros(len(batch), 2, dtype=torch.int64)
+
+
+@given(instances("cvrp"), SEEDS)
+@example(cvrp([0, 0], 1), 0)
+@example(cvrp([0, 1, 1, 1, 1, 1], 1), 3)
+def test_a_cvrp_tour_may_begin_at_the_depot_and_costs_nothing_more(batch, seed):
+    law = rules("cvrp")
+    actions, _ = play(batch, seed, starts=at_the_depot(batch))
+    assert (actions[..., 0] == 0).all()
+    assert (actions[..., 1] > 0).all()  # it may not stay there
+    assert batch.customers + 2 <= actions.shape[-1] <= law.longest(batch) + 1
+    costs = law.cost(batch, actions)
+    torch.testing.assert_close(costs, law.cost(batch, actions[..., 1:]))
+    for row, tours in enumerate(actions.tolist()):
+        for column, tour in enumerate(tours):
+            assert referee(batch, row, tour) == pytest.approx(costs[row, column].item(), rel=1e-5, abs=1e-6)
+
+
+@given(instances("cvrp"), SEEDS, st.integers(0, 3))
+@example(cvrp([0, 0, 4, 0, 4, 0, 4], 4), 4, 1)
+def test_hindsight_of_such_a_tour_is_its_history_too(batch, seed, extra):
+    assert_hindsight_is_history(batch, seed, extra, at_the_depot(batch))
+    actions, _ = play(batch, seed, extra, at_the_depot(batch))
+    needed = max(max(step for step, node in enumerate(tour) if node) + 2 for tour in actions.flatten(0, 1).tolist())
+    assert rules("cvrp").trimmed(actions).equal(actions[..., :needed])
+    assert int(rules("cvrp").needed(actions)) == needed
+
+
+def test_the_longest_tour_from_the_depot_has_one_more_action_than_from_a_customer():
+    """Demands that leave no choice: every route has one customer."""
+    batch, law = cvrp([0, 1, 1, 1, 1], 1), rules("cvrp")
+    assert play(batch, 0)[0].shape[-1] == law.longest(batch) == 8
+    assert play(batch, 0, starts=at_the_depot(batch))[0].shape[-1] == 9

@@ -10,7 +10,16 @@ from matplotlib._pylab_helpers import Gcf
 import dree.report
 from dree.errors import DreeError
 from dree.files import write_bytes
-from dree.report import LAW_COLOURS, as_svg_or_png_data_uri, examples, gallery, law_title, save
+from dree.report import (
+    LAW_COLOURS,
+    as_svg_or_png_data_uri,
+    examples,
+    gallery,
+    law_title,
+    learning_curves,
+    save,
+    save_both,
+)
 from dree.report.style import LINE_COLOURS, LINE_STYLES, columns_for, line_colour, line_style
 from dree.tasks import LAWS, principal
 
@@ -106,3 +115,11 @@ def test_columns_hold_all_panels_in_a_handful_of_rows():
     assert all(columns_for(n) <= 6 for n in range(1, 60))
     with pytest.raises(DreeError, match="nothing to draw"):
         columns_for(0)
+
+
+def test_a_figure_of_runs_is_saved_to_look_at_and_to_print(tmp_path):
+    figure = learning_curves([0, 1, 2], {"U": [3.0, 2.0, 1.0]}, {"U": [(1, 2)]})
+    png, pdf = save_both(figure, tmp_path / "figures", "curves")
+    assert (png, pdf) == (tmp_path / "figures" / "curves.png", tmp_path / "figures" / "curves.pdf")
+    assert png.read_bytes().startswith(SIGNATURES[".png"])
+    assert pdf.read_bytes().startswith(SIGNATURES[".pdf"])

@@ -1,4 +1,4 @@
-"""Checkpoints of the original POMO: their numbers come out the same, and what is no such file is refused."""
+"""Checkpoints of the original POMO and Omni: their numbers come out the same, and what is no such file is refused."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ def double(instances: Instances) -> Instances:
     return Instances(coords.double(), *others)
 
 
+@pytest.mark.parametrize("norm", ["instance", "batch-no-track"])
 @pytest.mark.parametrize("customers", [7, 70])  # both forms of the decoder
-def test_encoder_tours_and_log_probabilities_are_the_originals(path, problem, customers):
-    reference = Original(problem)
+def test_encoder_tours_and_log_probabilities_are_the_originals(path, problem, customers, norm):
+    reference = Original(problem, norm=norm)
     save_original(path, reference)
     reference.double()
-    original = read_original(path)
-    assert (original.problem, original.epoch) == (problem, 2)
+    original = read_original(path, norm=norm)
+    assert (original.problem, original.epoch, original.norm) == (problem, 2, norm)
     assert original.settings == POMOSettings(width=16, heads=8, layers=2, feed_forward=24)
-    solver = make_solver(original.problem, settings=asdict(original.settings))
+    solver = make_solver(original.problem, original.solver, asdict(original.settings))
     solver.load_state_dict(original.weights)
     solver.double()
     instances = double(random_instances(problem, 3, customers, seed=1))
@@ -190,28 +191,41 @@ def test_the_weights_of_one_problem_are_not_taken_for_the_others(path):
     [
         ("batch", "batch norm with running statistics"),
         ("rezero", "'rezero' in place of a norm"),
-        ("none", "has no norm"),
+        ("none", "no norm"),
     ],
 )
 def test_other_norms_are_refused_with_the_reason_whatever_is_said(path, problem, kind, message):
-    state = Original(problem).state_dict()
-    norms = {name for name in state if ".norm." in name}
-    places = {name.rpartition(".")[0] for name in norms}
-    if kind == "batch":
-        state |= {f"{place}.running_mean": torch.zeros(16) for place in places}
-        state |= {f"{place}.num_batches_tracked": torch.tensor(3) for place in places}
-    else:
+    state = Original(problem, norm="batch" if kind == "batch" else "instance").state_dict()
+    if kind != "batch":
+        norms = {name for name in state if ".norm." in name}
+        places = {name.rpartition(".")[0] for name in norms}
         state = {name: value for name, value in state.items() if name not in norms}
         state |= {place: torch.zeros(1) for place in places} if kind == "rezero" else {}
     torch.save({"model_state_dict": state}, path)
-    for norm in (None, "instance"):
-        with pytest.raises(DreeError, match=f"{message}; this solver standardises each instance by itself"):
+    for norm in (None, "instance", "batch-no-track"):
+        with pytest.raises(DreeError, match=rf"has {message}\. The solvers here have instance norm \(POMO\) or batch"):
             read_original(path, norm=norm)
 
 
-def test_a_name_that_speaks_of_batch_norm_needs_a_word(tmp_path):
-    path = save_original(tmp_path / "maml-checkpoint-250000-Batch-no-track.pt", Original("tsp"))
-    with pytest.raises(DreeError, match="--norm instance"):
+@pytest.mark.parametrize(
+    ("name", "norm"),
+    [
+        ("checkpoint-3000-tsp100-instance-norm.pt", "instance"),
+        ("checkpoint-2.pt", "instance"),
+        ("maml-checkpoint-250000-Batch-no-track.pt", "batch-no-track"),
+        ("maml_fomaml_batch_no_track.pt", "batch-no-track"),
+    ],
+)
+def test_the_norm_is_taken_from_the_files_name_unless_it_is_given(tmp_path, name, norm):
+    path = save_original(tmp_path / name, Original("tsp", norm=norm))
+    assert read_original(path).norm == norm
+    for other in ("instance", "batch-no-track"):
+        assert read_original(path, norm=other).norm == other
+
+
+def test_a_name_that_speaks_of_batch_norm_without_saying_which_needs_a_word(tmp_path):
+    path = save_original(tmp_path / "pomo-checkpoint-2x250000-batch.pt", Original("tsp"))
+    with pytest.raises(DreeError, match=r"--norm batch-no-track .* or --norm instance"):
         read_original(path)
     assert read_original(path, norm="instance").problem == "tsp"
     with pytest.raises(DreeError, match="Unknown norm 'batch'"):

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch.autograd import gradcheck
 from torch.func import functional_call
 from torch.nn import functional
 
-from dree.solvers.layers import NodeNorm, self_attention
+from dree.solvers.layers import BatchNorm, NodeNorm, self_attention
 
 
 def draw(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
-def test_the_gradient_of_node_norm_is_right():
+@pytest.mark.parametrize("kind", [NodeNorm, BatchNorm])
+def test_the_gradient_of_a_norm_is_right(kind):
     def normed(nodes, change, gain, bias):
-        return functional_call(NodeNorm(3), {"gain": gain, "bias": bias}, (nodes, change))
+        return functional_call(kind(3), {"gain": gain, "bias": bias}, (nodes, change))
 
     inputs = (draw(2, 5, 3), draw(2, 5, 3).flip(1), draw(3), draw(3) + 1)
     assert gradcheck(normed, [each.requires_grad_() for each in inputs])
@@ -34,6 +36,24 @@ def test_node_norm_is_the_librarys_instance_norm_over_nodes():
         1, 2
     )
     torch.testing.assert_close(norm(nodes, change), library)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_is_the_librarys_without_running_statistics_over_all_nodes_of_the_batch(training):
+    norm = BatchNorm(4).double().train(training)
+    norm.gain.data, norm.bias.data = draw(4), draw(4) + 1
+    library = torch.nn.BatchNorm1d(4, track_running_stats=False).double().train(training)
+    library.load_state_dict({"weight": norm.gain.data, "bias": norm.bias.data})
+    weights, results = draw(3, 6, 4), []
+    for module in (norm, library):
+        nodes, change = (each.clone().requires_grad_() for each in draw(2, 3, 6, 4))
+        if module is norm:
+            normed = norm(nodes, change)
+        else:
+            normed = library((nodes + change).view(18, 4)).view(3, 6, 4)
+        gradients = torch.autograd.grad((normed * weights).sum(), [nodes, change, *module.parameters()])
+        results.append((normed, *gradients))
+    torch.testing.assert_close(results[0], results[1])
 
 
 def test_self_attention_is_the_librarys_attention_for_few_and_for_many_nodes():

@@ -281,3 +281,8 @@ def test_a_remembered_batch_may_be_chosen_where_the_past_cannot_be_sampled(monke
     monkeypatch.setattr(Li, "choose", lambda *all_of_it: chosen.append(choose(*all_of_it)) or chosen[-1])
     check_method(lambda: make_method("li", EARLY["li"]), problem="tsp")
     assert "remembered" in {task.name for task in chosen}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_our_methods_keep_to_it_with_invit_too(name, problem):
+    check_method(lambda: make_method(name, EARLY.get(name)), problem=problem, base="invit")

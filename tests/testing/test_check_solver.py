@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from conftest import small_solver
+from conftest import small_invit, small_solver
 from dree.errors import DreeError
 from dree.problems import Tours
-from dree.solvers import POMO, POMOSettings, Score, decoding
+from dree.solvers import POMO, INViT, Omni, POMOSettings, Score, decoding
 from dree.testing import check_solver
 
 SETTINGS = POMOSettings(width=8, heads=2, layers=1, feed_forward=16)
@@ -28,6 +28,10 @@ def test_pomo_keeps_to_it_where_the_decoder_has_no_tables(monkeypatch):
 
 def test_pomo_keeps_to_it_in_the_smallest_chunks_and_without_a_tape(problem):
     check_solver(lambda name: small_solver(name, chunk_bytes=1, tape_bytes=1), problem=problem)
+
+
+def test_omni_keeps_to_it(problem):
+    check_solver(lambda name: Omni(name, SETTINGS), problem=problem)
 
 
 class ForgetsAStep(POMO):
@@ -94,6 +98,20 @@ class LooksAtTheNeighbours(POMO):
         return super().embedding(instances) - instances.coords.mean((0, 1)).sum()
 
 
+class LooksAtTheFirst(Omni):
+    def embedding(self, instances):
+        return super().embedding(instances) - instances.coords[0].mean()
+
+
+class GrowsWithTheBatch(Omni):
+    def _project(self, nodes_BND):
+        return super()._project(nodes_BND * len(nodes_BND))
+
+
+class SilentlyOmni(Omni):
+    encoding_batch = None
+
+
 class WrongRows(POMO):
     def encode(self, instances):
         class Shifted(decoding.TableDecoder):
@@ -134,6 +152,42 @@ class FrozenDecision(POMO):
         return policy.detach() + 0 * self.key.weight.sum()
 
 
+class OneCandidateTwice(INViT):
+    def candidates(self, instances, state):
+        nodes = super().candidates(instances, state)
+        return torch.where(nodes == nodes[..., 2:3], nodes[..., 1:2], nodes)
+
+
+class CandidatesFromElsewhere(INViT):
+    def candidates(self, instances, state):
+        nodes = super().candidates(instances, state)
+        return torch.where(nodes > 0, nodes.flip(0), nodes)
+
+
+class EmptySlotsOpen(INViT):
+    def candidates(self, instances, state):
+        return super().candidates(instances, state).clamp(min=0)
+
+
+class TooFewCandidates(INViT):
+    def candidates(self, instances, state):
+        return super().candidates(instances, state)[..., :-1]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "message"),
+    [
+        (OneCandidateTwice, "candidates gives a node that is allowed more than one slot|just those nodes"),
+        (CandidatesFromElsewhere, "just those nodes that are blocked|candidates"),
+        (EmptySlotsOpen, "and to slots that have no node"),
+        (TooFewCandidates, "candidates gives nodes of shape"),
+    ],
+)
+def test_a_solver_with_wrong_slots_is_refused(mutant, message):
+    with pytest.raises((AssertionError, DreeError), match=message):
+        check_solver(lambda problem: mutant(problem, small_invit(problem).settings), problem="cvrp")
+
+
 @pytest.mark.parametrize(
     ("mutant", "message"),
     [
@@ -147,6 +201,9 @@ class FrozenDecision(POMO):
         (Unseeded, "the same tours whatever the seed"),
         (OtherToursOnRecord, "record=True gives other tours than without"),
         (LooksAtTheNeighbours, r"instances \[0\] of a batch"),
+        (LooksAtTheFirst, r"instances \[2, 1, 0\] of a batch"),
+        (GrowsWithTheBatch, r"instances \[0, 1, 2, 0, 1, 2\] of a batch"),
+        (SilentlyOmni, r"instances \[0\] of a batch"),
         (WrongRows, r"the score of instances \[0\] of a batch with these rows of the batch's encoding"),
         (ReversedImitation, r"imitate, beside KL\(teacher \|\| policy\)"),
         (Restless, "change the solver's weights"),

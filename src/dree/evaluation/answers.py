@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from dree.problems import SYMMETRIES, Instances, augment, to_unit_square
+from dree.evaluation.evaluate import best_tours
+from dree.problems import SYMMETRIES, Instances, to_unit_square
 from dree.problems.check import check_cvrp, check_tsp, split_routes
 from dree.solvers import Solver
 
@@ -33,9 +34,7 @@ class Answer:
 
 def answer(solver: Solver, instance: Instances) -> Answer:
     """The best greedy tour over all starts and symmetric copies of one problem, checked and costed in float64."""
-    copies = augment(to_unit_square(instance).to(next(solver.parameters()).device))
-    each = [solver.solve(copies[row : row + 1]).best() for row in range(SYMMETRIES)]
-    best = min(each, key=lambda tours: float(tours.costs))
+    best = best_tours(solver, to_unit_square(instance), SYMMETRIES, precision="fp32")
     actions: list[int] = best.actions.flatten().tolist()
     coords = instance.coords[0].double().numpy()
     if instance.demands is None or instance.capacity is None:

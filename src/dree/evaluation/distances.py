@@ -21,7 +21,7 @@ from dree.evaluation.cache import DistanceCache, key_of
 from dree.evaluation.gromov_wasserstein import Nodes, gromov_wasserstein, made
 from dree.files import cache_folder
 
-Say = Callable[[str], None]
+Say = Callable[[str], object]
 Progress = Callable[[float], None]  # hears which share of the work was done since the last call
 
 CHUNK = 100_000  # work that a process is given at once, about a second

@@ -1,4 +1,4 @@
-"""How good a solver is: greedy, all starts, no augmentation unless asked for, against reference costs.
+"""How good a solver is: greedy, from all its starts, no augmentation unless asked for, against reference costs.
 
 Shapes: B instances, P tours of each, T actions.
 """
@@ -74,17 +74,29 @@ def best_tours(
 ) -> Tours:
     """The best greedy tour of each instance over all starts and symmetric copies (P = 1), on the CPU.
 
-    Instances, and the starts of large ones, are solved in chunks, so that memory is bounded.
+    Instances, and the starts of large ones, are solved in chunks, so that memory is bounded. Where encodings depend on
+    the batch, that has nothing to do with these chunks: it is the next `solver.encoding_batch` instances, or what is
+    left of them, with all their copies.
     """
+    together = solver.encoding_batch or len(instances)
+    batches = [instances[first : first + together] for first in range(0, len(instances), together)]
+    return _join([_best_of_batch(solver, each, copies, progress, precision) for each in batches], dim=0)
+
+
+def _best_of_batch(
+    solver: Solver, instances: Instances, copies: int, progress: Progress | None, precision: str
+) -> Tours:
     device = next(solver.parameters()).device
     every = augment(instances, copies)
-    starts = solver.rules.starts(every)
+    starts = solver.starts(every)
+    with in_precision(precision, device, learning=False):
+        whole = None if solver.encoding_batch is None else solver.encode(every.to(device))
     chunks = split(len(every), starts.shape[1], every.nodes, STATES_AT_ONCE[device.type])
     found = []
     for rows, parts in groupby(chunks, key=lambda chunk: chunk[0]):
         batch = every[rows].to(device)
         with in_precision(precision, device, learning=False):
-            encoding = solver.encode(batch)
+            encoding = solver.encode(batch) if whole is None else whole[rows]
         some = []
         for _, columns in parts:
             first = starts[rows, columns].to(device)

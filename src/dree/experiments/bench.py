@@ -15,15 +15,15 @@ from typing import Any
 import torch
 
 from dree.evaluation.evaluate import best_tours
-from dree.experiments.bench_parts import backward, draw, random_learner, random_pomo, record, recorded
+from dree.experiments.bench_parts import backward, draw, random_learner, record, recorded, twin_step
 from dree.experiments.configuration import PAPER_EPOCHS
 from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, reinforce
 from dree.lifelong.experience import Experience
-from dree.lifelong.learner import shared_baseline
 from dree.lifelong.methods.dree import ABLATION_INTERVAL, DREEOptions
 from dree.problems import Instances, augment
 from dree.randomness import named_generator
-from dree.solvers.pomo_twin import rollout
+from dree.settings import build
+from dree.solvers import make_solver
 from dree.solvers.precision import precision_on
 from dree.tasks import ORDERS, SyntheticTask, make_stream, principal
 
@@ -42,6 +42,7 @@ class Plan:
     batch: int  # instances; each is learned in its eight symmetric copies
     repeats: int
     solve_sizes: tuple[int, ...]
+    base: str = "pomo"  # the solver
 
 
 DEFAULTS = {
@@ -123,23 +124,23 @@ def measure(
     """The learning step of one problem and size."""
     task = principal("U", problem, n)
     instances = draw(task, plan.batch, device)
-    step_ms, peak_bytes, used = _step(problem, instances, precision, plan.repeats)
-    dree_ms = _dree_step(problem, instances, precision)
+    step_ms, peak_bytes, used = _step(plan, problem, instances, precision)
+    dree_ms = _dree_step(plan, problem, instances, precision)
     phases = _phases(task, plan, precision, device)
-    twin_ms = _twin_step(problem, instances, min(plan.repeats, SLOW_REPEATS)) if with_twin else None
+    twin_ms = _twin_step(plan, problem, instances) if with_twin else None
     fits = not with_twin or twin_ms is not None
     return StepTimes(problem, n, plan.batch, used, step_ms, dree_ms, phases, twin_ms, fits, peak_bytes)
 
 
-def measure_solving(problem: str, n: int, repeats: int, device: torch.device, precision: str) -> SolvingRate:
-    """Greedy solving as `dree evaluate` does it: all starts, no augmentation."""
+def measure_solving(problem: str, n: int, plan: Plan, device: torch.device, precision: str) -> SolvingRate:
+    """Greedy solving as `dree evaluate` does it: from all of the solver's starts, no augmentation."""
     count = min(SOLVED, max(1, SOLVED_STATES[device.type] // (n * (n + 1))))
-    solver, instances = random_pomo(problem, device), draw(principal("U", problem, n), count, device)
+    solver, instances = make_solver(problem, plan.base).to(device), draw(principal("U", problem, n), count, device)
 
     def solve(_: object) -> None:
         best_tours(solver, instances, precision=precision)
 
-    taken = _milliseconds(solve, device, min(repeats, SLOW_REPEATS))
+    taken = _milliseconds(solve, device, min(plan.repeats, SLOW_REPEATS))
     return SolvingRate(problem, n, count, precision_on(device, precision, learning=False), taken / 1000)
 
 
@@ -169,27 +170,27 @@ def interpolate(known: Mapping[int, float], n: int) -> float:
     return math.exp((1 - share) * math.log(known[left]) + share * math.log(known[right]))
 
 
-def _step(problem: str, instances: Instances, precision: str, repeats: int) -> tuple[float, int | None, str]:
+def _step(plan: Plan, problem: str, instances: Instances, precision: str) -> tuple[float, int | None, str]:
     """A step of fine-tuning, in milliseconds, its peak memory in bytes, and the precision that the learner chose."""
     device = instances.device
     steps = EFFORT[device.type].steps
     _free(device)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    learner = random_learner(problem, FineTuning(), precision, device)
-    taken = _milliseconds(lambda _: _learn(learner, instances, steps), device, repeats) / steps
+    learner = random_learner(plan.base, problem, FineTuning(), precision, device)
+    taken = _milliseconds(lambda _: _learn(learner, instances, steps), device, plan.repeats) / steps
     # A graph that is replayed asks for no memory: what counts is what was asked for when it was captured.
     peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
     return taken, peak, precision_on(device, precision, learning=True)
 
 
-def _dree_step(problem: str, instances: Instances, precision: str) -> float:
+def _dree_step(plan: Plan, problem: str, instances: Instances, precision: str) -> float:
     """A step of DREE, in milliseconds: the mean over cycles with as many instance replays as the paper has."""
     device = instances.device
     effort = EFFORT[device.type]
     # Filled while warming up: what is timed then takes in few new experiences, as most of a long run does.
     options = DREEOptions(buffer=WARM_UP, lower=ABLATION_INTERVAL, upper=ABLATION_INTERVAL)
-    learner = random_learner(problem, DREE(options), precision, device)
+    learner = random_learner(plan.base, problem, DREE(options), precision, device)
     _learn(learner, instances, WARM_UP)
     taken = _milliseconds(lambda _: _learn(learner, instances, effort.cycle), device, effort.cycles, warm_up=0)
     return taken / effort.cycle
@@ -198,7 +199,7 @@ def _dree_step(problem: str, instances: Instances, precision: str) -> float:
 def _phases(task: SyntheticTask, plan: Plan, precision: str, device: torch.device) -> dict[str, float]:
     """Every part of a step on its own, launched piece by piece, in milliseconds."""
     method = DREE()
-    learner = random_learner(task.problem, method, precision, device, captured=False)
+    learner = random_learner(plan.base, task.problem, method, precision, device, captured=False)
     instances = draw(task, plan.batch, device)
     copies = augment(instances, learner.settings.augmentation)
     old = Experience.of(learner.solver, learner.attempt(instances, "old"))
@@ -219,24 +220,15 @@ def _phases(task: SyntheticTask, plan: Plan, precision: str, device: torch.devic
     }
 
 
-def _twin_step(problem: str, instances: Instances, repeats: int) -> float | None:
+def _twin_step(plan: Plan, problem: str, instances: Instances) -> float | None:
     """A step of the twin on the same batch, in milliseconds; None if it does not fit in the device's memory."""
-    device, settings = instances.device, LearnerSettings()
+    device = instances.device
     _free(device)
-    solver, copies = random_pomo(problem, device), augment(instances, settings.augmentation)
-    adam = torch.optim.Adam(
-        solver.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-    )
-    generator = named_generator(0, "twin", device=device)
-
-    def step(_: None) -> None:
-        tours, log_prob = rollout(solver, copies, generator=generator)
-        adam.zero_grad()
-        backward((shared_baseline(tours) * log_prob).mean())
-        adam.step()
-
+    solver = make_solver(problem, plan.base).to(device)
+    settings = build(LearnerSettings, solver.learning)
+    step, copies = twin_step(solver, settings), augment(instances, settings.augmentation)
     try:
-        return _milliseconds(step, device, repeats)
+        return _milliseconds(lambda _: step(copies), device, min(plan.repeats, SLOW_REPEATS))
     except torch.OutOfMemoryError:
         return None
 

@@ -12,14 +12,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from dree.errors import DreeError
-from dree.experiments.bench_parts import backward, draw, random_learner, random_pomo, recorded
+from dree.experiments.bench_parts import backward, draw, random_learner, recorded, twin_of
 from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, Lesson
 from dree.lifelong.experience import Experience
 from dree.problems import Instances, Tours
 from dree.problems.check import check_cvrp, check_tsp
 from dree.randomness import named_generator
-from dree.solvers import POMO
-from dree.solvers.pomo_twin import rollout
+from dree.settings import build
+from dree.solvers import Solver, make_solver
 from dree.tasks import principal
 
 CHECKED = 8  # instances, at least: the gradients of fewer may nearly cancel, and then bf16's rounding shows
@@ -52,11 +52,11 @@ class Finding:
         return {**asdict(self), "ok": self.ok}
 
 
-def check(problem: str, n: int, batch: int, precision: str, device: torch.device) -> list[Finding]:
+def check(base: str, problem: str, n: int, batch: int, precision: str, device: torch.device) -> list[Finding]:
     """The fast path on sampled tours of a random network, against twin and referee."""
     instances = draw(principal("U", problem, n), batch, device)
-    solver = random_pomo(problem, device)
-    learner = Learner(solver, FineTuning(), LearnerSettings(precision=precision))
+    learner = random_learner(base, problem, FineTuning(), precision, device)
+    solver = learner.solver
     lesson = recorded(learner, instances)
     illegal, wrong_cost = _refereed(instances, lesson.tours)
     log_prob, cosine, distance = _against_twin(solver, lesson)
@@ -73,23 +73,24 @@ def check(problem: str, n: int, batch: int, precision: str, device: torch.device
     else:
         found.append(Finding(problem, n, precision, "gradient, cosine", cosine, at_least=0.98))
     if learner.captures(instances.nodes):
-        captured = captured_difference(problem, instances, precision)
+        captured = captured_difference(base, problem, instances, precision)
         found.append(Finding(problem, n, precision, "captured gradient", captured, at_most=CAPTURED_BAR[precision]))
     return found
 
 
-def captured_difference(problem: str, instances: Instances, precision: str) -> float:
+def captured_difference(base: str, problem: str, instances: Instances, precision: str) -> float:
     """How far the gradient of captured work is from that of the same work launched piece by piece.
 
     The work is a lesson and behaviour replay, captured with other instances than it is compared on.
     """
     others = instances[torch.arange(len(instances) - 1, -1, -1, device=instances.device)]
-    stranger = Learner(random_pomo(problem, instances.device, seed=1), DREE(), LearnerSettings(precision=precision))
+    other = make_solver(problem, base, seed=1).to(instances.device)
+    stranger = Learner(other, DREE(), build(LearnerSettings, {**other.learning, "precision": precision}))
     stranger._graphs = None
     remembered = [Experience.of(stranger.solver, stranger.attempt(each, "old")) for each in (others, instances)]
     gradients = []
     for captured in (True, False):
-        learner = random_learner(problem, DREE(), precision, instances.device, captured=captured)
+        learner = random_learner(base, problem, DREE(), precision, instances.device, captured=captured)
         assert isinstance(learner.method, DREE)
         for given, old in zip((others, instances), remembered, strict=True):
             learner._flat.clear_gradient()
@@ -99,7 +100,7 @@ def captured_difference(problem: str, instances: Instances, precision: str) -> f
     return _compare(*(_flat(each) for each in gradients))[1]
 
 
-def _against_twin(solver: POMO, lesson: Lesson) -> tuple[float, float, float]:
+def _against_twin(solver: Solver, lesson: Lesson) -> tuple[float, float, float]:
     """Of recorded tours and a random weighted sum of their log-probabilities, against the twin along the same tours.
 
     The twin computes in double precision. The largest difference of a log-probability in units of their mean, and of
@@ -113,7 +114,7 @@ def _against_twin(solver: POMO, lesson: Lesson) -> tuple[float, float, float]:
     score = solver.score(lesson.instances, lesson.tours, weights, encoding=lesson.encoding)
     fast = _flat(torch.autograd.grad(score.weighted, parameters, materialize_grads=True))
     exact = copy.deepcopy(solver).double()
-    _, log_prob = rollout(exact, _double(lesson.instances), forced=solver.rules.trimmed(lesson.tours.actions))
+    _, log_prob = twin_of(exact)(exact, _double(lesson.instances), forced=solver.rules.trimmed(lesson.tours.actions))
     twin = _flat(torch.autograd.grad((weights * log_prob).sum(), list(exact.parameters()), materialize_grads=True))
     log_prob = log_prob.detach()
     difference = (score.per_tour - log_prob).abs().max() / log_prob.abs().mean()
@@ -124,10 +125,10 @@ def _double(instances: Instances) -> Instances:
     return replace(instances, coords=instances.coords.double())
 
 
-def _greedy(solver: POMO, instances: Instances) -> tuple[float, float]:
+def _greedy(solver: Solver, instances: Instances) -> tuple[float, float]:
     """How far greedy costs are from the twin's, relatively and on average; and the share of identical tours."""
     with torch.no_grad():
-        fast, (twin, _) = solver.solve(instances), rollout(solver, instances)
+        fast, (twin, _) = solver.solve(instances), twin_of(solver)(solver, instances)
     length = max(fast.actions.shape[-1], twin.actions.shape[-1])
     ours, theirs = (functional.pad(each.actions, (0, length - each.actions.shape[-1])) for each in (fast, twin))
     same = (ours == theirs).all(-1).float().mean()

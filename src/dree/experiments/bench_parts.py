@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dree.lifelong import Learner, LearnerSettings, Lesson, Method
+from dree.lifelong.learner import OPTIMISERS
 from dree.problems import Instances, Tours
 from dree.randomness import named_generator
-from dree.solvers import POMO, make_solver
+from dree.settings import build
+from dree.solvers import INViT, Solver, invit_twin, make_solver, pomo_twin
 from dree.tasks import SyntheticTask
 
 
-def random_pomo(problem: str, device: torch.device, seed: int = 0) -> POMO:
-    """A random network of full size."""
-    solver = make_solver(problem, seed=seed)
-    assert isinstance(solver, POMO)
-    return solver.to(device)
+def twin_of(solver: Solver) -> Callable[..., tuple[Tours, Tensor]]:
+    """The step-by-step rollout of a solver."""
+    return invit_twin.rollout if isinstance(solver, INViT) else pomo_twin.rollout
+
+
+def twin_step(solver: Solver, settings: LearnerSettings) -> Callable[[Instances], None]:
+    """A step of fine-tuning by the twin, with the solver's own baseline and optimiser."""
+    rollout, frozen, batches = twin_of(solver), copy.deepcopy(solver), itertools.count()
+    rate, decay = settings.learning_rate, settings.weight_decay
+    optimiser = OPTIMISERS[settings.optimiser](solver.parameters(), lr=rate, weight_decay=decay, fused=True)
+
+    def step(instances: Instances) -> None:
+        generator = named_generator(0, "twin", next(batches), device=instances.device)
+        tours, log_prob = rollout(solver, instances, generator=generator)
+        if settings.baseline == "greedy":
+            with torch.no_grad():
+                baseline = rollout(frozen, instances, frozen.starts(instances, generator))[0].costs
+        else:
+            baseline = tours.costs.mean(1, keepdim=True)
+        optimiser.zero_grad()
+        backward(((tours.costs - baseline) * log_prob).mean())
+        optimiser.step()
+
+    return step
 
 
 def random_learner(
-    problem: str, method: Method, precision: str, device: torch.device, *, captured: bool = True
+    base: str, problem: str, method: Method, precision: str, device: torch.device, *, captured: bool = True
 ) -> Learner:
     """A learner with a random network of full size."""
-    learner = Learner(random_pomo(problem, device), method, LearnerSettings(precision=precision))
+    solver = make_solver(problem, base).to(device)
+    learner = Learner(solver, method, build(LearnerSettings, {**solver.learning, "precision": precision}))
     if not captured:
         learner._graphs = None
     return learner

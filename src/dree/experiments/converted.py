@@ -15,13 +15,13 @@ from dree.solvers.convert import HEADS, Original, read_original
 
 
 def convert(path: Path, out: Path, heads: int = HEADS, norm: str | None = None) -> Original:
-    """Write the network of an original POMO checkpoint to a new folder, whole or not at all."""
+    """Write the network of an original checkpoint to a new folder, whole or not at all."""
     if out.exists() or out.is_symlink():
         raise DreeError(f"{out} exists already and was left alone. Choose another folder.")
     original = read_original(path, heads, norm)
-    settings = RunSettings(problem=original.problem, solver=asdict(original.settings))
+    settings = RunSettings(problem=original.problem, base=original.solver, solver=asdict(original.settings))
     with path.open("rb") as file:
-        source = {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest(), "norm": "instance"}
+        source = {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest(), "norm": original.norm}
     state = {
         "epoch": original.epoch,
         "tested": [],

@@ -38,6 +38,7 @@ from dree.tasks.lade import LadeStream
 
 FORMAT = 1
 CONVERTED = "converted"  # the kind of a folder whose solver comes from elsewhere
+PRETRAINED = "pretrained"  # the kind of a folder whose solver was made to start from
 # With a number: left over by a process that was killed while it wrote the file.
 OWN_FILES = re.compile(r"checkpoint|\.lock|\.?(manifest\.json|(metrics|timings)\.jsonl|gaps\.csv|report\.html)(\.\d+)?")
 

@@ -66,10 +66,7 @@ def run_name(settings: RunSettings, start: str = "paper") -> str:
 
     It names the method with its options, and every other setting that is not as in the preset `start`.
     """
-    problem, scenario, which, *length = stream_words(settings)
-    method = method_title(settings).replace(", ", "-")
-    base = [settings.base] if settings.base != RunSettings.base else []
-    parts = [problem, scenario, which, method, *base, *length, f"seed{settings.seed}"]
+    parts = _name_parts(settings)
     changed = {
         name: value
         for name, value in from_preset(settings, start).items()
@@ -80,6 +77,21 @@ def run_name(settings: RunSettings, start: str = "paper") -> str:
     if len(name) <= LONGEST:
         return name
     return f"{name[:LONGEST]}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
+
+
+def keyed_name(settings: RunSettings) -> str:
+    """A short name with a hash of all settings that matter: runs with one name are the same run."""
+    values = {name: value for name, value in settings.spelled_out().items() if name not in NO_MATTER}
+    digest = blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=5).hexdigest()
+    return re.sub(r"[^\w.=+-]+", "-", "-".join([*_name_parts(settings), digest]))
+
+
+def _name_parts(settings: RunSettings) -> list[str]:
+    """Stream, method, base solver where it is not POMO, and seed."""
+    problem, scenario, which, *length = stream_words(settings)
+    method = method_title(settings).replace(", ", "-")
+    base = [settings.base] if settings.base != RunSettings.base else []
+    return [problem, scenario, which, method, *base, *length, f"seed{settings.seed}"]
 
 
 def stream_words(settings: RunSettings) -> list[str]:

@@ -16,7 +16,7 @@ from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
 from dree.experiments.companions import companions
 from dree.experiments.configuration import RunSettings
-from dree.experiments.folder import CONVERTED, Onlooker, RunFolder, check_new
+from dree.experiments.folder import CONVERTED, PRETRAINED, Onlooker, RunFolder, check_new
 from dree.experiments.material import Material, load_material
 from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
@@ -72,6 +72,8 @@ class Run:
         manifest = folder.manifest()
         if manifest["kind"] == CONVERTED:
             raise DreeError(f"{path} is a solver that was converted, not a run. There is nothing to go on with.")
+        if manifest["kind"] == PRETRAINED:
+            raise DreeError(f"{path} is a pretraining, not a run. Go on with: dree pretrain --resume {path}")
         material = load_material(folder.settings(), say, bars, manifest)
         if manifest["data"] != material.record()["data"]:
             raise DreeError(
@@ -150,7 +152,7 @@ class Run:
                 raise DreeError(f"Epoch {epoch}, batch {batch + 1}: {error}") from None
             totals += torch.stack([progress.loss, progress.cost])
             broken[batch] = ~progress.loss.isfinite()
-        learner.method.end(learner, self.stream, epoch)
+        learner.end(self.stream, epoch)
         loss, cost = (totals / self.batches).tolist()
         if broken.any():
             raise DreeError(

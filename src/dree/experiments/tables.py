@@ -30,6 +30,7 @@ class PaperRow:
     keys: tuple[str, ...]  # a word for each of the table's heads, such as CVRP, DREE
     cells: tuple[Cell, ...]  # a cell for each of the table's columns
     runs: tuple[Path, ...] = ()
+    reference: bool = False  # such as MT-Ref: no competitor, so never the best
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class PaperTable:
     columns: tuple[str, ...]  # of the columns of numbers
     rows: tuple[PaperRow, ...]
     notes: tuple[str, ...] = field(default=())  # what a reader must know: scale, seeds, tests, what is missing
+    ranked: bool = True  # smaller is better, and the best among rows that differ in their last word alone is marked
 
     def __post_init__(self) -> None:
         """Refuse rows that do not fit their columns."""

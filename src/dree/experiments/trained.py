@@ -12,7 +12,7 @@ import torch
 
 from dree.errors import DreeError
 from dree.experiments.configuration import RunSettings
-from dree.experiments.folder import CONVERTED, RunFolder
+from dree.experiments.folder import CONVERTED, PRETRAINED, RunFolder
 from dree.lifelong.checkpoint import load_checkpoint, load_latest
 from dree.solvers import Solver
 
@@ -25,7 +25,7 @@ class Trained:
     epoch: int
     settings: RunSettings
     solver: Solver
-    method: str | None  # None: it was converted, not learned here
+    method: str | None  # None: it was converted or pretrained, not learned in a run
 
 
 def load_trained(path: Path, say: Callable[[str], object] = print) -> Trained:
@@ -34,7 +34,7 @@ def load_trained(path: Path, say: Callable[[str], object] = print) -> Trained:
     settings = folder.settings()
     solver = settings.make_solver()
     solver.load_state_dict(state["learner"]["solver"])
-    method = None if folder.manifest()["kind"] == CONVERTED else settings.method
+    method = None if folder.manifest()["kind"] in (CONVERTED, PRETRAINED) else settings.method
     return Trained(folder.path, state["epoch"], settings, solver.eval(), method)
 
 
@@ -85,7 +85,8 @@ def _from_folder(path: Path, say: Callable[[str], object]) -> tuple[RunFolder, d
     folder = RunFolder.open(path)
     state = load_latest(folder.checkpoints, say)
     if state is None:
-        raise DreeError(f"{path} has no checkpoint yet. Continue it with: dree run --resume {path}")
+        command = "dree pretrain" if folder.manifest()["kind"] == PRETRAINED else "dree run"
+        raise DreeError(f"{path} has no checkpoint yet. Continue it with: {command} --resume {path}")
     return folder, state
 
 

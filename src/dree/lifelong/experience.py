@@ -1,6 +1,6 @@
 """What is remembered of a batch: its instances, how well they were solved, and by which behaviour.
 
-Shapes: B instances, T actions of the longest tour, S = T - 1 decisions, N nodes.
+Shapes: B instances, T actions of the longest tour, S = T - 1 decisions, K slots of a policy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Experience:
     instances: Instances  # [B] each as the symmetric copy that its best tour was found on
     costs: Tensor  # [B]
     actions: Tensor  # [B, T] as in `Tours.actions`, padded with the depot
-    behaviour: Tensor  # [B, S, N] log-probabilities; minus infinity where an action is not allowed
+    behaviour: Tensor  # [B, S, K] log-probabilities; minus infinity where an action is not allowed
 
     @staticmethod
     @torch.no_grad()

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from dree.errors import DreeError, unknown
+from dree.lifelong.baseline import BASELINES, GreedyBaseline
 from dree.lifelong.flat import FlatParameters
 from dree.lifelong.graphs import Graphs, Work
 from dree.lifelong.methods import Lesson, Method
@@ -24,6 +25,7 @@ from dree.randomness import named_generator, named_seed
 from dree.settings import build
 from dree.solvers import Solver
 from dree.solvers.precision import PRECISIONS, in_precision
+from dree.tasks import Stream
 
 OPTIMISERS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
@@ -36,6 +38,8 @@ class LearnerSettings:
     learning_rate: float = 1e-4
     weight_decay: float = 1e-6
     augmentation: int = 8  # symmetric copies of every instance: 1 or 8
+    baseline: str = "shared"  # or greedy: a frozen copy of the solver
+    baseline_instances: int = 640  # on which that copy is compared with the solver, after every epoch
     precision: str = "auto"  # bf16, products of matrices in half the bits, on CUDA devices; fp32 elsewhere
 
     def __post_init__(self) -> None:
@@ -46,6 +50,10 @@ class LearnerSettings:
             raise DreeError(f"The weight decay must not be negative, as {self.weight_decay} is.")
         if self.augmentation not in (1, 8):
             raise DreeError(f"Augmentation must be 1 or 8 copies, not {self.augmentation}.")
+        if self.baseline not in BASELINES:
+            raise unknown("baseline", self.baseline, BASELINES)
+        if self.baseline_instances < 1:
+            raise DreeError(f"A baseline needs at least one instance to be tested on, not {self.baseline_instances}.")
         if self.optimiser not in OPTIMISERS:
             raise unknown("optimiser", self.optimiser, OPTIMISERS)
         if self.precision not in PRECISIONS:
@@ -73,6 +81,7 @@ class Learner:
         self.batches = 0  # learned so far
         self.together = Together()  # with other processes, where there are several
         self.device = next(solver.parameters()).device
+        self.baseline = GreedyBaseline(solver) if settings.baseline == "greedy" else None
         self._flat = FlatParameters(solver)
         self._graphs = Graphs(self._flat) if self.device.type == "cuda" else None
         self.best_only = self._graphs is not None and not method.whole_lessons  # what `attempt` gives of a lesson
@@ -115,7 +124,21 @@ class Learner:
         augmented = augment(instances, copies)
         encoding = self.encode(augmented)
         tours = self.solver.solve(augmented, generator=generator, encoding=encoding, record=True)
+        if self.baseline is not None:
+            return Lesson(augmented, tours, encoding, copies, self.baseline.costs(self, augmented, generator))
+        if tours.costs.shape[1] == 1 and instances.customers > 1:
+            raise DreeError(
+                "A shared baseline compares the tours of an instance with each other, and this solver makes only one "
+                "of each. Set learner.baseline to greedy or, for INViT, solver.starts to all."
+            )
         return Lesson(augmented, tours, encoding, copies)
+
+    def end(self, stream: Stream, epoch: int) -> None:
+        """An epoch is over."""
+        self.method.end(self, stream, epoch)
+        if self.baseline is not None:
+            generator = named_generator(self.seed, "baseline", epoch, device=self.device)
+            self.baseline.test(self, stream.task(epoch), generator)
 
     def loss(self, lesson: Lesson) -> Tensor:
         """The base solver's own loss."""
@@ -171,6 +194,8 @@ class Learner:
     def restart(self) -> None:
         """Forget everything: the first weights again, and a new optimiser."""
         self.solver.load_state_dict(self._first_weights)
+        if self.baseline is not None:
+            self.baseline.load_state_dict(self._first_weights)
         self.renew_optimiser()
 
     def renew_optimiser(self) -> None:
@@ -186,6 +211,7 @@ class Learner:
             "solver": self.solver.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "method": self.method.state_dict(),
+            "baseline": {} if self.baseline is None else self.baseline.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -194,12 +220,15 @@ class Learner:
         self.solver.load_state_dict(state["solver"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.method.load_state_dict(state["method"], self)
+        if self.baseline is not None:
+            self.baseline.load_state_dict(state["baseline"])
 
 
 def reinforce(solver: Solver, lesson: Lesson) -> Tensor:
-    """The base solvers' loss: REINFORCE with the mean over an instance's tours as its baseline."""
-    advantage = shared_baseline(lesson.tours)
-    score = solver.score(lesson.instances, lesson.tours, advantage / advantage.numel(), encoding=lesson.encoding)
+    """The base solvers' loss: REINFORCE with the lesson's baseline or, where it has none, the shared one."""
+    tours, baseline = lesson.tours, lesson.baseline
+    advantage = shared_baseline(tours) if baseline is None else tours.costs - baseline
+    score = solver.score(lesson.instances, tours, advantage / advantage.numel(), encoding=lesson.encoding)
     return score.weighted
 
 

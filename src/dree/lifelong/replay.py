@@ -1,6 +1,6 @@
 """The pieces of replay: how far a policy is from a remembered one, which states matter, and when to solve again.
 
-Shapes: ... any number of leading dimensions, S decisions of a tour, N nodes.
+Shapes: ... any number of leading dimensions, S decisions of a tour, K slots of a policy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def check_coefficient(name: str, value: float | None) -> None:
 
 
 def literal(current: Tensor, remembered: Tensor) -> Tensor:
-    """The reverse KL as the paper prints it, between two log-policies [..., N]: [...].
+    """The reverse KL as the paper prints it, between two log-policies [..., K]: [...].
 
     Actions that are not allowed contribute nothing.
     """
@@ -53,7 +53,7 @@ def divergence(kind: str) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def uncertainty(remembered: Tensor) -> Tensor:
-    """How unsure a log-policy [..., N] was, from 0 (one action) to 1 (uniform): [...].
+    """How unsure a log-policy [..., K] was, from 0 (one action) to 1 (uniform): [...].
 
     One minus its variance over the largest possible one; LLR-BC's weight of experiences (CaEW).
     """
@@ -68,7 +68,7 @@ def has_choice(remembered: Tensor) -> Tensor:
 
 
 def behaviour_loss(current: Tensor, remembered: Tensor, kind: str) -> Tensor:
-    """How far the current policy is from the remembered one on the same tours, both [B, S, N]: scalar.
+    """How far the current policy is from the remembered one on the same tours, both [B, S, K]: scalar.
 
     The weights of a tour's states add up to one; the mean is over the tours. States without a choice do not count.
     """

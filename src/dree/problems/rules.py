@@ -69,7 +69,7 @@ class Rules(ABC):
 
     @abstractmethod
     def longest(self, instances: Instances) -> int:
-        """The most actions that a legal tour can have."""
+        """The most actions that a legal tour from a customer can have; from a depot it is one more."""
 
     @abstractmethod
     def hindsight(self, instances: Instances, actions_BPT: Tensor) -> State:

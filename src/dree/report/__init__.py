@@ -14,7 +14,7 @@ from dree.report.page import (
     write_page,
 )
 from dree.report.routes import Solution, draw_routes, routes_grid
-from dree.report.style import LAW_COLOURS, as_svg_or_png_data_uri, law_title, save
+from dree.report.style import LAW_COLOURS, as_svg_or_png_data_uri, law_title, save, save_both
 from dree.report.tables import Value, metrics_table
 
 __all__ = [
@@ -38,5 +38,6 @@ __all__ = [
     "metrics_table",
     "routes_grid",
     "save",
+    "save_both",
     "write_page",
 ]

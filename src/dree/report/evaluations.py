@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,19 @@ def evaluation_table(results: Sequence[Evaluation], title: str) -> Table:
     mean = f"{np.mean([each.mean for each in results]):z.2f}"
     table.add_section()
     table.add_row("mean of tasks", mean, NOTHING, str(instances), f"{seconds:.1f}", f"{instances / seconds:.1f}")
+    return table
+
+
+def before_and_after_table(before: Mapping[str, float], after: Mapping[str, float]) -> Table:
+    """Gaps by test task before and after something was learned, and their means."""
+    table = Table(caption="Gaps in per cent of the reference cost: greedy, all starts.")
+    table.add_column("task")
+    for name in ("before", "after"):
+        table.add_column(name, justify="right")
+    for task in before:
+        table.add_row(task, f"{before[task]:z.2f}", f"{after[task]:z.2f}")
+    table.add_section()
+    table.add_row("mean of tasks", *(f"{np.mean(list(gaps.values())):z.2f}" for gaps in (before, after)))
     return table
 
 

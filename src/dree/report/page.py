@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from matplotlib.figure import Figure
 
 from dree.errors import DreeError
@@ -127,14 +127,7 @@ def write_page(
     command: str = "",
 ) -> Path:
     """Write the page: title, facts (problem, method, seed, ...), the command to repeat it, the sections."""
-    environment = Environment(
-        loader=PackageLoader("dree.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    html = environment.get_template("report.html.j2").render(
+    html = template("report.html.j2").render(
         title=title,
         subtitle=subtitle,
         facts=dict(facts),
@@ -143,6 +136,18 @@ def write_page(
         contents=[(i, part.text) for i, part in enumerate(sections) if isinstance(part, Heading)],
     )
     return write_bytes(Path(path), html.encode("utf-8"))
+
+
+def template(name: str) -> Template:
+    """A page's template: what is put into it is escaped, and nothing may be missing."""
+    environment = Environment(
+        loader=PackageLoader("dree.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
 
 
 def _row(name: str, values: Sequence[Value], note: str = "") -> Row:

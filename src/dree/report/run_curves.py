@@ -29,8 +29,8 @@ STRIP, COLUMN = 1.12, 4.7  # inches: height of a strip, width of a column
 
 
 @dataclass(frozen=True)
-class _Run:
-    """What is drawn of a run: its gaps by test task."""
+class DrawnRun:
+    """What is drawn of a run: its gaps by test task, those of its stream's own tests."""
 
     path: Path
     settings: RunSettings
@@ -44,7 +44,7 @@ def run_curves(paths: Sequence[Path]) -> Figure:
 
     Runs of one problem must have learned from one stream, because the grey is the stream's.
     """
-    runs = [_read(path) for path in paths]
+    runs = [read_run(path) for path in paths]
     if not runs:
         raise DreeError("There are no runs to draw: give at least one run's folder.")
     labels = run_labels([run.path for run in runs], [run.settings for run in runs])
@@ -66,30 +66,30 @@ def mean_curves(lines: Mapping[str, Sequence[Path]]) -> Figure:
     Runs behind one label were tested at the same epochs. Of several labels the epochs are drawn at which all were
     tested, as far as they have come.
     """
-    runs = {label: [_read(path) for path in paths] for label, paths in lines.items()}
+    runs = {label: [read_run(path) for path in paths] for label, paths in lines.items()}
     every = [run for same in runs.values() for run in same]
     _check_stream(every)
     asked = sorted({epoch for run in every for epoch in run.epochs})
     epochs = [epoch for epoch in asked if all(epoch in run.epochs or epoch > run.epochs[-1] for run in every)]
     gaps = {label: {law: _mean(same, law, epochs) for law in same[0].gaps} for label, same in runs.items()}
     stream = every[0].stream
-    titles = _titles(every[0])
+    titles = panel_titles(every[0])
     return learning_curves(epochs, gaps, {law: stream.active(law) for law in titles}, titles, from_best=True)
 
 
-def _mean(runs: Sequence[_Run], law: str, epochs: Sequence[int]) -> list[float]:
+def _mean(runs: Sequence[DrawnRun], law: str, epochs: Sequence[int]) -> list[float]:
     """The mean gap of runs on one task at some epochs; NaN where they have not come yet."""
     known = [dict(zip(run.epochs, run.gaps[law], strict=True)) for run in runs]
     return [float(np.mean([gaps.get(epoch, np.nan) for gaps in known])) for epoch in epochs]
 
 
-def _draw_column(figure: SubFigure, runs: dict[str, _Run], labels: list[str]) -> None:
+def _draw_column(figure: SubFigure, runs: dict[str, DrawnRun], labels: list[str]) -> None:
     """The strips of one problem, in the order of the stream."""
     first = next(iter(runs.values()))
     _check_stream(list(runs.values()))
     scale = scale_for([gaps for run in runs.values() for gaps in run.gaps.values()])
     epochs = [min(run.epochs[0] for run in runs.values()), max(run.epochs[-1] for run in runs.values())]
-    titles = _titles(first)
+    titles = panel_titles(first)
     strips = figure.subplots(len(first.gaps), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, law in zip(strips, first.gaps, strict=True):
         frame_panel(axes, titles[law], epochs, scale)
@@ -101,13 +101,13 @@ def _draw_column(figure: SubFigure, runs: dict[str, _Run], labels: list[str]) ->
     figure.supylabel(scale.label, fontsize=LABEL, color=MUTED)
 
 
-def _titles(run: _Run) -> dict[str, str]:
+def panel_titles(run: DrawnRun) -> dict[str, str]:
     """What the test tasks of a run are called over their panels."""
     tests = run.stream.tests()
     return {name: task_title(name, tests[name]) for name in run.gaps}
 
 
-def _check_stream(runs: Sequence[_Run]) -> None:
+def _check_stream(runs: Sequence[DrawnRun]) -> None:
     """Refuse runs that cannot share a panel."""
     for run in runs:
         if run.stream != runs[0].stream:
@@ -117,11 +117,12 @@ def _check_stream(runs: Sequence[_Run]) -> None:
             )
 
 
-def _read(path: Path) -> _Run:
+def read_run(path: Path) -> DrawnRun:
+    """What there is to draw of a run, once it has been tested."""
     folder = RunFolder.open(path)
     epochs, matrix, tasks = folder.gaps()
     if not epochs:
         raise DreeError(f"{path} has not been tested yet. Continue it with: dree run --resume {path}")
     settings, stream = folder.settings(), folder.stream()
     gaps = {law: matrix[:, tasks.index(task)].tolist() for task, law in own_columns(stream, tasks).items()}
-    return _Run(path, settings, stream, epochs, gaps)
+    return DrawnRun(path, settings, stream, epochs, gaps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from dree.data import TestSet
 from dree.evaluation.answers import answer
@@ -14,15 +15,30 @@ from dree.report.routes import Solution
 from dree.report.style import law_title
 
 
-def learned_solutions(path: Path, label: str = "") -> dict[str, Solution]:
-    """By test, the routes of the solver that a run has learned, and how far they are from the reference's."""
+class Solved(NamedTuple):
+    """A solution, and by how many per cent it is longer than the reference's."""
+
+    solution: Solution
+    gap: float
+
+
+def solved_tests(path: Path) -> dict[str, Solved]:
+    """By test, the routes of the solver that a run has learned."""
     solver, settings = load_solver(path), RunFolder.open(path).settings()
     found = {}
     for law, test in _own_tests(settings).items():
         routes = answer(solver, test.instances[:1])
         gap = (routes.cost / float(test.references[0]) - 1) * 100
-        found[law] = _first(test, routes.actions, f"{law_title(law)}{label and ', '}{label}: {gap:+z.1f} %")
+        found[law] = Solved(_first(test, routes.actions, law_title(law)), gap)
     return found
+
+
+def learned_solutions(path: Path, label: str = "") -> dict[str, Solution]:
+    """The same as pictures are given them: the title says how far they are from the reference's."""
+    return {
+        law: replace(solution, title=f"{solution.title}{label and ', '}{label}: {gap:+z.1f} %")
+        for law, (solution, gap) in solved_tests(path).items()
+    }
 
 
 def reference_solutions(settings: RunSettings) -> dict[str, Solution]:

@@ -180,6 +180,11 @@ def save(figure: Figure, path: Path | str, dpi: int = DPI) -> Path:
     return write_bytes(target, _rendered(figure, suffix[1:], dpi))
 
 
+def save_both(figure: Figure, folder: Path, name: str, dpi: int = DPI) -> list[Path]:
+    """Write a figure as `<name>.png`, to look at, and `<name>.pdf`, to print."""
+    return [save(figure, folder / f"{name}{suffix}", dpi) for suffix in (".png", ".pdf")]
+
+
 def as_svg_or_png_data_uri(figure: Figure, kind: str = "svg") -> str:
     """A figure as text that an HTML page can hold in place of a picture's address."""
     if kind not in KINDS:

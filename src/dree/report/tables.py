@@ -25,6 +25,19 @@ def write_value(value: Value) -> str:
     return f"{value:z.2f}"
 
 
+def write_seconds(seconds: float | None) -> str:
+    """A time for people: `40 s`, `12 min`, `3 h 05 min`, `2 d 4 h`."""
+    if seconds is None:
+        return NOTHING
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
+
+
 def smallest(values: Sequence[Value]) -> tuple[int, ...]:
     """Where the smallest value stands (everywhere it does); nowhere if there is nothing to compare it with."""
     numbers = [value[0] if isinstance(value, tuple) else value for value in values]

@@ -11,9 +11,12 @@ from dree.randomness import named_seed
 from dree.registry import named_class
 from dree.settings import build
 from dree.solvers.base import Score, Solver
+from dree.solvers.invit import INViT
+from dree.solvers.invit_network import INViTSettings
+from dree.solvers.omni import Omni
 from dree.solvers.pomo import POMO, POMOSettings
 
-SOLVERS: dict[str, type[Solver]] = {"pomo": POMO}
+SOLVERS: dict[str, type[Solver]] = {"pomo": POMO, "omni": Omni, "invit": INViT}
 
 
 def make_solver(problem: str, base: str = "pomo", settings: Mapping[str, Any] | None = None, seed: int = 0) -> Solver:
@@ -33,4 +36,15 @@ def solver_class(name: str) -> type[Solver]:
     return named_class("solver", name, SOLVERS, Solver)  # type: ignore[type-abstract]
 
 
-__all__ = ["POMO", "SOLVERS", "POMOSettings", "Score", "Solver", "make_solver", "solver_class"]
+__all__ = [
+    "POMO",
+    "SOLVERS",
+    "INViT",
+    "INViTSettings",
+    "Omni",
+    "POMOSettings",
+    "Score",
+    "Solver",
+    "make_solver",
+    "solver_class",
+]

@@ -4,7 +4,8 @@ No solver here is recurrent: given a finished tour, the distribution at each sta
 instance and the actions before. So learning has two phases. `solve` decides sequentially without gradient;
 `score` computes, with gradient, the log-probabilities of all decisions of all tours in parallel.
 
-Shapes: B instances, P tours of each, N nodes, S = T - 1 decisions of a tour with T actions.
+Shapes: B instances, P tours of each, N nodes, S = T - 1 decisions of a tour with T actions, K slots of a policy. A
+solver that can choose any node has K = N, and slot i is node i.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class Solver(nn.Module, ABC):
     learning: Mapping[str, Any] = {}  # settings of its learner that are not the general defaults
     epoch_share: float = 1.0  # of a method's batches an epoch, for a solver that is to learn less at a time
     rules: Rules
+    # Where encodings depend on what else is in the batch, how many instances, with their symmetric copies, are encoded
+    # together in tests, so that results depend on no device and no limit of memory. None: an instance's is its own.
+    encoding_batch: int | None = None
 
     def __init__(self, problem: str, settings: Any = None) -> None:
         super().__init__()
@@ -52,6 +56,21 @@ class Solver(nn.Module, ABC):
         They can then be captured as a graph. Encodings must have `map`, which changes every tensor in the same way.
         """
         return False
+
+    def starts(self, instances: Instances, generator: torch.Generator | None = None) -> Tensor:
+        """The first actions of the tours that this solver makes of its own accord: [B, P]; by default every customer.
+
+        A generator is there when decisions are to be sampled.
+        """
+        return self.rules.starts(instances)
+
+    def candidates(self, instances: Instances, state: State) -> Tensor:
+        """The node that each slot of a policy stands for, at given states: [..., K]; by default every node is a slot.
+
+        Slots may stand for other nodes at other states, and for none at all (-1). For CVRP the first is the depot's.
+        """
+        nodes = torch.arange(instances.nodes, device=instances.device)
+        return nodes.expand_as(state.blocked)
 
     @abstractmethod
     def encode(self, instances: Instances) -> Any:
@@ -70,7 +89,7 @@ class Solver(nn.Module, ABC):
         encoding: Any = None,
         record: bool = False,
     ) -> Tours:
-        """Tours from the given first actions [B, P] (default: every customer), without gradient.
+        """Tours from the given first actions [B, P], by default those of `starts`, without gradient.
 
         With a generator the decisions are sampled, without one they are greedy. With `record`, the encoding keeps
         what makes scoring these very tours cheaper, once.
@@ -84,14 +103,14 @@ class Solver(nn.Module, ABC):
 
     @abstractmethod
     def behave(self, instances: Instances, tours: Tours, *, encoding: Any = None) -> Tensor:
-        """The log-probability of every action at every state of one tour each (P = 1): [B, S, N], with gradient.
+        """The log-probability of every slot at every state of one tour each (P = 1): [B, S, K], with gradient.
 
         Actions that are not allowed have minus infinity.
         """
 
     @abstractmethod
     def decide(self, instances: Instances, starts_BP: Tensor, state: State, *, encoding: Any = None) -> Tensor:
-        """The log-probability of every action at given states, on tours from given starts: [B, P, N], with gradient."""
+        """The log-probability of every slot at given states, on tours from given starts: [B, P, K], with gradient."""
 
     @abstractmethod
     def imitate(self, instances: Instances, tours: Tours, teacher: Any, *, encoding: Any = None) -> Score:

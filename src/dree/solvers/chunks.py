@@ -56,6 +56,25 @@ def with_gradient(value: Tensor, tensors: Sequence[Tensor], gradients: Sequence[
     return attached
 
 
+class GradientSum:
+    """A sum of terms, each differentiated in the same parameters as soon as it is added."""
+
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        self._parameters = [each for each in parameters if each.requires_grad] if torch.is_grad_enabled() else []
+        self._gradients = [torch.zeros_like(each) for each in self._parameters]
+        self._total = torch.zeros((), dtype=parameters[0].dtype, device=parameters[0].device)
+
+    def add(self, term: Tensor) -> None:
+        """One more term: a scalar, with gradient if anything has one."""
+        if self._parameters:
+            torch._foreach_add_(self._gradients, torch.autograd.grad(term, self._parameters, materialize_grads=True))
+        self._total += term.detach()
+
+    def value(self) -> Tensor:
+        """The sum of all terms, with its gradient."""
+        return with_gradient(self._total, self._parameters, self._gradients) if self._parameters else self._total
+
+
 class _KnownGradient(torch.autograd.Function):
     """Backward only scales what is already there."""
 

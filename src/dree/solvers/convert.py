@@ -1,4 +1,4 @@
-"""Weights of the original POMO's checkpoints, and of Omni's with instance norm, for the solver here.
+"""Weights of the original POMO's and Omni's checkpoints, for the solvers here.
 
 Such files are pickles. They are read by torch's restricted reader, which knows tensors and plain values alone:
 nothing in a file is ever run.
@@ -20,7 +20,7 @@ from dree.errors import DreeError, unknown
 from dree.solvers.pomo import POMO, POMOSettings
 
 HEADS = 8  # of the originals; their files do not say
-NORMS = ("instance",)
+NORMS = {"instance": "pomo", "batch-no-track": "omni"}  # and which solver has it
 SHOWN = 3  # names of tensors that an error has
 OUTER = "model_state_dict"
 EMBEDDING = {"tsp": "encoder.embedding", "cvrp": "encoder.embedding_node"}
@@ -39,17 +39,19 @@ class Original:
     settings: POMOSettings
     weights: dict[str, Tensor]
     epoch: int  # 0 where the file has none
+    norm: str  # one of NORMS: as given, or as assumed, for the file does not tell
+
+    @property
+    def solver(self) -> str:
+        """The solver that has this norm."""
+        return NORMS[self.norm]
 
 
 def read_original(path: Path, heads: int = HEADS, norm: str | None = None) -> Original:
-    """The network of an original checkpoint, or of its bare state dict; `norm` says that its norm is known."""
+    """The network of an original checkpoint, or of its bare state dict; `norm` says what its norm is known to be."""
     if norm is not None and norm not in NORMS:
         raise unknown("norm", norm, NORMS)
-    if norm is None and "batch" in path.name.lower():
-        raise DreeError(
-            f"The name of {path} speaks of batch norm, and this solver has instance norm: its answers would be wrong. "
-            "If the file was trained with instance norm all the same, say so: --norm instance."
-        )
+    norm = norm or _assumed_norm(path)
     content = _load(path)
     given = content.get(OUTER, content) if isinstance(content, Mapping) else None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
@@ -68,7 +70,21 @@ def read_original(path: Path, heads: int = HEADS, norm: str | None = None) -> Or
     weights = {ours: torch.cat([given[name].float() for name in theirs]) for ours, theirs in sources.items()}
     epoch = content.get("epoch", 0)
     known = type(epoch) is int and epoch >= 0
-    return Original(problem, settings, weights, epoch if known else 0)
+    return Original(problem, settings, weights, epoch if known else 0, norm)
+
+
+def _assumed_norm(path: Path) -> str:
+    """What a file's name says of its norm, on which its tensors are silent."""
+    name = path.name.lower().replace("_", "-")
+    if "batch-no-track" in name:
+        return "batch-no-track"
+    if "batch" in name:
+        raise DreeError(
+            f"The name of {path} speaks of batch norm, and does not say which. Taken for another norm its answers "
+            "would be wrong, so say what it was trained with: --norm batch-no-track (batch norm without running "
+            "statistics, as in Omni) or --norm instance (as in POMO)."
+        )
+    return "instance"
 
 
 def original_names(problem: str, layers: int) -> dict[str, list[str]]:
@@ -134,7 +150,10 @@ def _check_norm(path: Path, given: Mapping[str, Any]) -> None:
         found = "no norm"
     else:
         return
-    raise DreeError(f"{path} has {found}; this solver standardises each instance by itself and cannot take its place.")
+    raise DreeError(
+        f"{path} has {found}. The solvers here have instance norm (POMO) or batch norm without running statistics "
+        "(Omni), and neither can take its place."
+    )
 
 
 def _rows(given: Mapping[str, Any], name: str, otherwise: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,8 @@ from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
 from dree.solvers.decoding import ENDLESS, Decoder, TableDecoder, kernels_serve, make_decoder
-from dree.solvers.layers import EncoderLayer
+from dree.solvers.layers import EncoderLayer, NodeNorm
+from dree.solvers.sampling import sample
 from dree.solvers.tape import Tape
 
 # Of each kind of float, integers as wide, and the one with the bits of minus infinity.
@@ -58,6 +60,7 @@ class POMO(Solver):
 
     settings_class = POMOSettings
     settings: POMOSettings
+    norm: ClassVar[type[NodeNorm]] = NodeNorm  # of the encoder
 
     def __init__(self, problem: str, settings: POMOSettings | None = None) -> None:
         super().__init__(problem, settings)
@@ -72,7 +75,7 @@ class POMO(Solver):
             self.embed = nn.Linear(3, width)
             self.query_last = nn.Linear(width + 1, width, bias=False)  # the last column is the load's
         self.layers = nn.ModuleList(
-            EncoderLayer(width, settings.heads, settings.feed_forward) for _ in range(settings.layers)
+            EncoderLayer(width, settings.heads, settings.feed_forward, self.norm) for _ in range(settings.layers)
         )
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width, bias=False)
@@ -145,7 +148,7 @@ class POMO(Solver):
     ) -> Tours:
         """Construct tours step by step: sampled with a generator, greedy without."""
         decoder = encoding or self.encode(instances)
-        starts = self.rules.starts(instances) if starts is None else starts
+        starts = self.starts(instances, generator) if starts is None else starts
         at_once = decoder.rollout(
             instances, starts, self.rules.longest(instances), self.settings.clip, generator, record=record
         )
@@ -164,7 +167,7 @@ class POMO(Solver):
                 scores, glimpse = decoder.scores(state.current, context, share, mask), None
             clipped = scores.tanh_()
             policy = mask.add(clipped, alpha=self.settings.clip).softmax(-1)
-            action = policy.argmax(-1) if generator is None else _sample(policy, generator)
+            action = policy.argmax(-1) if generator is None else sample(policy, _uniform(policy, generator))
             if tape is not None and glimpse is not None:
                 tape.add(glimpse, clipped, policy, action)
             state = self.rules.advance(instances, state, action)
@@ -276,12 +279,6 @@ def _view(instances: Instances, state: State, dtype: torch.dtype) -> tuple[Tenso
     return (state.load.flatten(1) / instances.capacity[:, None]).to(dtype), mask
 
 
-def _sample(policy_BPN: Tensor, generator: torch.Generator) -> Tensor:
-    """A sampled action: the first whose share of the whole passes a uniform number."""
-    passed = policy_BPN.cumsum(-1)
-    uniform = torch.rand((*passed.shape[:-1], 1), generator=generator, device=passed.device)
-    # A threshold clearly below the whole, and blocked actions out of the question: no rounding makes a wrong tour.
-    threshold = uniform * passed[..., -1:] * (1 - 2**-20)
-    if policy_BPN.is_cuda:  # sums are not taken in order there, and a blocked action may seem to add to them
-        return ((passed > threshold) & (policy_BPN > 0)).to(torch.int8).argmax(-1)
-    return torch.searchsorted(passed, threshold, right=True).squeeze(-1).clamp_(max=passed.shape[-1] - 1)
+def _uniform(policy_BPN: Tensor, generator: torch.Generator) -> Tensor:
+    """A number between nought and one for each decision: [B, P, 1]."""
+    return torch.rand((*policy_BPN.shape[:-1], 1), generator=generator, device=policy_BPN.device)

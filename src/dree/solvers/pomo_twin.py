@@ -1,19 +1,21 @@
 """The obvious POMO, as its description reads: one step after the other, with gradient.
 
 It is slow and keeps every step's activations. It exists so that the fast path has an oracle: both take the
-same parameters and must agree on every log-probability and every gradient.
+same parameters and must agree on every log-probability and every gradient. And because it is nothing but plain
+operations, `log_probability` has second derivatives, which the fast path's hand-written gradients have not.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dree.problems import Instances, Tours
-from dree.solvers.layers import EncoderLayer, NodeNorm
+from dree.problems import Instances, State, Tours
+from dree.solvers.layers import BatchNorm, EncoderLayer, NodeNorm
 from dree.solvers.pomo import POMO
 
 
@@ -29,28 +31,13 @@ def rollout(
 
     Decisions are sampled with a generator, taken from `forced` [B, P, T] where given, else greedy.
     """
-    nodes = encode(solver, instances)
-    keys = split_heads(nodes @ solver.key.weight.T, solver.settings.heads)
-    values = split_heads(nodes @ solver.value.weight.T, solver.settings.heads)
+    encoded = project(solver, encode(solver, instances))
     if starts is None:
-        starts = solver.rules.starts(instances) if forced is None else forced[..., 0]
+        starts = solver.starts(instances, generator) if forced is None else forced[..., 0]
     state = solver.rules.begin(instances, starts)
-    actions, log_prob = [starts], torch.zeros(starts.shape, device=nodes.device, dtype=nodes.dtype)
+    actions, log_prob = [starts], encoded.nodes.new_zeros(starts.shape)
     while not solver.rules.finished(instances, state).all():
-        query = pick_rows(nodes, state.current)
-        if state.load is None or instances.capacity is None:
-            first = pick_rows(nodes, starts) @ solver.query_first.weight.T
-            query = first + query @ solver.query_last.weight.T
-        else:
-            share = (state.load / instances.capacity[:, None]).to(nodes.dtype)
-            query = torch.cat([query, share[..., None]], dim=-1) @ solver.query_last.weight.T
-        mask = torch.zeros(state.blocked.shape, device=nodes.device, dtype=nodes.dtype).masked_fill(
-            state.blocked, -math.inf
-        )
-        glimpse = multi_head_attention(query, keys, values, mask)
-        glimpse = glimpse @ solver.combine.weight.T + solver.combine.bias
-        scores = glimpse @ nodes.transpose(1, 2) / math.sqrt(solver.settings.width)
-        policy = (solver.settings.clip * torch.tanh(scores) + mask).softmax(-1)
+        policy = decide(solver, encoded, instances, starts, state)
         if forced is not None:
             action = forced[..., len(actions)]
         elif generator is not None:
@@ -64,6 +51,52 @@ def rollout(
     return Tours(tours, solver.rules.cost(instances, tours)), log_prob
 
 
+def log_probability(solver: POMO, instances: Instances, actions_BPT: Tensor) -> Tensor:
+    """The log-probability of given tours [B, P], which can be differentiated as often as one likes.
+
+    All their states are looked at together, so it is quick; what that keeps grows with P, T and N.
+    """
+    encoded = project(solver, encode(solver, instances))
+    states = solver.rules.hindsight(instances, actions_BPT)
+    policy = decide(solver, encoded, instances, actions_BPT[..., 0], states)
+    return policy.gather(-1, actions_BPT[..., 1:, None]).squeeze(-1).log().sum(-1)
+
+
+def decide(solver: POMO, encoded: Encoded, instances: Instances, starts_BP: Tensor, state: State) -> Tensor:
+    """The probability of every next node [..., N], for a state of shape [...]: [B, P], or [B, P, S]."""
+    nodes = encoded.nodes
+    query = pick_rows(nodes, state.current.flatten(1))
+    if state.load is None or instances.capacity is None:
+        first = pick_rows(nodes, starts_BP) @ solver.query_first.weight.T
+        steps = state.current[0, 0].numel()
+        query = first[:, :, None].expand(-1, -1, steps, -1).flatten(1, 2) + query @ solver.query_last.weight.T
+    else:
+        share = (state.load.flatten(1) / instances.capacity[:, None]).to(nodes.dtype)
+        query = torch.cat([query, share[..., None]], dim=-1) @ solver.query_last.weight.T
+    blocked_BXN = state.blocked.flatten(1, -2)
+    mask = nodes.new_zeros(blocked_BXN.shape).masked_fill(blocked_BXN, -math.inf)
+    glimpse = multi_head_attention(query, encoded.keys, encoded.values, mask)
+    glimpse = glimpse @ solver.combine.weight.T + solver.combine.bias
+    scores = glimpse @ nodes.transpose(1, 2) / math.sqrt(solver.settings.width)
+    return (solver.settings.clip * torch.tanh(scores) + mask).softmax(-1).view(state.blocked.shape)
+
+
+class Encoded(NamedTuple):
+    """The encoder's nodes, and what the decoder attends to."""
+
+    nodes: Tensor  # [B, N, D]
+    keys: Tensor  # [B, H, N, d]
+    values: Tensor  # [B, H, N, d]
+
+
+def project(solver: POMO, nodes_BND: Tensor) -> Encoded:
+    """Keys and values of the nodes."""
+    keys, values = (
+        split_heads(nodes_BND @ each.weight.T, solver.settings.heads) for each in (solver.key, solver.value)
+    )
+    return Encoded(nodes_BND, keys, values)
+
+
 def encode(solver: POMO, instances: Instances) -> Tensor:
     """The encoder, block by block: [B, N, D]."""
     nodes = solver.embedding(instances)
@@ -72,13 +105,16 @@ def encode(solver: POMO, instances: Instances) -> Tensor:
         query, key, value = (
             split_heads(nodes @ weight.T, layer.heads) for weight in layer.query_key_value.weight.chunk(3)
         )
-        nodes = instance_norm(layer.norm1, nodes + layer.combine(multi_head_attention(query, key, value)))
-        nodes = instance_norm(layer.norm2, nodes + layer.contract(functional.relu(layer.expand(nodes))))
+        nodes = normalise(layer.norm1, nodes + layer.combine(multi_head_attention(query, key, value)))
+        nodes = normalise(layer.norm2, nodes + layer.contract(functional.relu(layer.expand(nodes))))
     return nodes
 
 
-def instance_norm(norm: NodeNorm, nodes_BND: Tensor) -> Tensor:
-    """The library's instance norm, over the nodes."""
+def normalise(norm: NodeNorm, nodes_BND: Tensor) -> Tensor:
+    """The library's instance norm over the nodes, or its batch norm over all nodes of the batch."""
+    if isinstance(norm, BatchNorm):
+        flat = nodes_BND.flatten(0, 1)
+        return functional.batch_norm(flat, None, None, norm.gain, norm.bias, training=True).view_as(nodes_BND)
     channels_first = nodes_BND.transpose(1, 2)
     return functional.instance_norm(channels_first, weight=norm.gain, bias=norm.bias).transpose(1, 2)
 

@@ -13,6 +13,7 @@ from dree.lifelong import Learner, LearnerSettings, Method
 from dree.lifelong.checkpoint import load_checkpoint, save_checkpoint
 from dree.problems import Instances
 from dree.randomness import named_generator
+from dree.settings import build
 from dree.solvers import make_solver
 from dree.tasks import DriftStream, PeriodicStream, Stream, Task
 from dree.testing.common import located, problems, require
@@ -30,14 +31,17 @@ class UnrepeatableStream(DriftStream):
     can_sample_past: ClassVar[bool] = False
 
 
-def check_method(make: Callable[[], Method], problem: str | None = None, *, within_epochs: bool = False) -> None:
+def check_method(
+    make: Callable[[], Method], problem: str | None = None, *, base: str = "pomo", within_epochs: bool = False
+) -> None:
     """Check the methods that `make()` gives (a class will do): for one problem, or for all.
 
     A method learns a few batches of a drift, of a periodic stream, and of a stream whose past cannot be sampled, with
     and without symmetric copies. What must hold: it repeats with its seed; stopped after any epoch and restored from a
     checkpoint, it goes on bit for bit; hidden randomness, leftover gradients, wrong losses, tasks from nowhere and
     changes of what is not its own are refused. With `within_epochs` it is stopped after every single batch as well.
-    Give options that make a method act early: in these streams there are 4 epochs of 2 batches.
+    `base` names the base solver, a tiny one. Give options that make a method act early: in these streams there are 4
+    epochs of 2 batches.
     """
     for name in problems(problem):
         streams: tuple[tuple[Stream, int], ...] = (
@@ -47,12 +51,12 @@ def check_method(make: Callable[[], Method], problem: str | None = None, *, with
         )
         for stream, copies in streams:
             with located(f"in check_method, {name}, {type(stream).__name__}, augmentation {copies}"):
-                _check(make, stream, copies, within_epochs)
+                _check(make, base, stream, copies, within_epochs)
 
 
-def _check(make: Callable[[], Method], stream: Stream, copies: int, within_epochs: bool) -> None:
+def _check(make: Callable[[], Method], base: str, stream: Stream, copies: int, within_epochs: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        whole, again, *stopped = (Journey(make, stream, copies, Path(folder)) for _ in range(4))
+        whole, again, *stopped = (Journey(make, base, stream, copies, Path(folder)) for _ in range(4))
         whole.finish()
         again.finish()
         parting = whole.parting(again)
@@ -76,8 +80,8 @@ def _check(make: Callable[[], Method], stream: Stream, copies: int, within_epoch
 class Journey:
     """A learner on its way through a stream, as a run takes it, its method under observation."""
 
-    def __init__(self, make: Callable[[], Method], stream: Stream, copies: int, folder: Path) -> None:
-        self.make, self.stream, self.copies, self.folder = make, stream, copies, folder
+    def __init__(self, make: Callable[[], Method], base: str, stream: Stream, copies: int, folder: Path) -> None:
+        self.make, self.base, self.stream, self.copies, self.folder = make, base, stream, copies, folder
         self.sizes = {task.name: task.size for task in map(stream.task, range(stream.epochs + 1))}
         self.seen: set[tuple[float, ...]] = set()  # the coordinates of all instances learned
         self.trace: list[tuple[str, float | bytes]] = []  # what happened when: losses, and states after epochs
@@ -93,8 +97,9 @@ class Journey:
             f"{self.name}.batches_per_epoch is {count!r}; it must be a whole number of at least 1.",
         )
         require(is_dataclass(method.options), f"{self.name}.options is {method.options!r}, which is no dataclass.")
-        settings = LearnerSettings(learning_rate=1e-2, augmentation=self.copies)
-        solver = make_solver(self.stream.problem, settings=SOLVER, seed=SEED)
+        solver = make_solver(self.stream.problem, self.base, SOLVER, SEED)
+        chosen = {"learning_rate": 1e-2, "augmentation": self.copies, "baseline_instances": BATCH_SIZE}
+        settings = build(LearnerSettings, {**solver.learning, **chosen})
         learner = Learner(solver, Observer(method), settings, SEED)
         learner.best_only = not method.whole_lessons  # as where lessons are captured
         return learner
@@ -110,7 +115,7 @@ class Journey:
                     self.learn(epoch, batch)
                     if pause == "batch":
                         self.stop_and_restore()
-                self.learner.method.end(self.learner, self.stream, epoch)
+                self.learner.end(self.stream, epoch)
                 self.learner.method.report()
                 self.trace.append((f"in the state after epoch {epoch}", self.save().read_bytes()))
                 if pause == "epoch":

@@ -1,6 +1,6 @@
 """What a solver must keep to, checked in double precision on instances small enough to follow every decision.
 
-Shapes: B instances, P tours of each, T actions, S = T - 1 decisions, N nodes.
+Shapes: B instances, P tours of each, T actions, S = T - 1 decisions, K slots.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from dree.testing.common import global_chance_unused, located, problems, require
 
 BATCH, CUSTOMERS = 3, 6
 TOLERANCE = 1e-9  # between two ways to compute one thing
-STEP = 1e-5  # of finite differences, whose own error is about its square
+STEP = 1e-8  # of finite differences: larger ones meet kinks, such as those of a ReLU; smaller ones, rounding
 
 
 def check_solver(make: Callable[[str], Solver], problem: str | None = None) -> None:
     """Check the solvers that `make(problem)` gives: for one problem, or for all.
 
     Tours are legal and cost what they are said to; `score` and `behave` agree with `decide`, step by step; gradients
-    agree with finite differences; nothing depends on what else is in the batch, or on hidden randomness.
+    agree with finite differences; nothing depends on hidden randomness or, unless the solver says so by its
+    `encoding_batch`, on what else is in the batch.
     """
     for name in problems(problem):
         with located(f"in check_solver, {name}"):
@@ -62,7 +63,7 @@ def _check_solving(solver: Solver, instances: Instances) -> Tours:
         tours, again = (solver.solve(instances, generator=generator()) for _ in range(2))
         require(torch.equal(tours.actions, again.actions), f"solve {kind} gives other tours the second time.")
         require(not tours.costs.requires_grad, f"solve {kind} gives costs with a gradient.")
-        _check_tours(instances, tours, solver.rules.starts(instances), f"solve {kind}")
+        _check_tours(instances, tours, solver.starts(instances, generator()), f"solve {kind}")
     starts = solver.rules.starts(instances)[:, 1:3]
     _check_tours(instances, solver.solve(instances, starts), starts, "solve from given starts")
     sampled = [solver.solve(instances, generator=_dice(seed)) for seed in range(2)]
@@ -116,16 +117,16 @@ def _check_recording(solver: Solver, instances: Instances) -> None:
 
 def _check_policies(solver: Solver, instances: Instances, tours: Tours) -> None:
     """`decide` gives distributions over what the rules allow, and `behave` gives the same for a whole tour."""
-    followed = torch.stack(list(_decisions(solver, instances, tours)), dim=2)  # [B, P, S, N]
+    followed = torch.stack(list(_decisions(solver, instances, tours)), dim=2)  # [B, P, S, K]
     _close(followed.logsumexp(-1), torch.zeros_like(followed[..., 0]), "the sum of decide's probabilities, less one")
     for column in range(tours.actions.shape[1]):
         one = Tours(tours.actions[:, [column]], tours.costs[:, [column]])
         _close(solver.behave(instances, one), followed[:, column], f"behave, tour {column}, beside decide")
-    _check_gradient(solver, lambda: _picked(solver.behave(instances, one), one.actions[:, 0]), "behave")
-    state = solver.rules.begin(instances, tours.actions[..., 0])
-    second = tours.actions[..., 1:2]
-    starts = tours.actions[..., 0]
-    _check_gradient(solver, lambda: solver.decide(instances, starts, state).gather(-1, second).sum(), "decide")
+    slots = _slots(solver, instances, one)
+    _check_gradient(solver, lambda: solver.behave(instances, one).gather(-1, slots[:, 0, :, None]).sum(), "behave")
+    starts, first = tours.actions[..., 0], _slots(solver, instances, tours)[..., :1]
+    state = solver.rules.begin(instances, starts)
+    _check_gradient(solver, lambda: solver.decide(instances, starts, state).gather(-1, first).sum(), "decide")
 
 
 def _decisions(solver: Solver, instances: Instances, tours: Tours) -> Iterator[Tensor]:
@@ -134,18 +135,41 @@ def _decisions(solver: Solver, instances: Instances, tours: Tours) -> Iterator[T
     state: State = solver.rules.begin(instances, starts)
     for step, action in enumerate(actions):
         policy = solver.decide(instances, starts, state).detach()
+        nodes = solver.candidates(instances, state)
+        where = f"before action {step + 1}"
         require(
-            torch.equal(policy == -torch.inf, state.blocked),
-            f"decide does not give minus infinity to just those nodes that are blocked, before action {step + 1}.",
+            nodes.shape == policy.shape,
+            f"candidates gives nodes of shape {list(nodes.shape)} for policies of shape {list(policy.shape)}, {where}.",
         )
+        blocked = state.blocked.gather(-1, nodes.clamp(min=0)) | (nodes < 0)
+        require(
+            torch.equal(policy == -torch.inf, blocked),
+            f"decide does not give minus infinity to just those nodes that are blocked, {where} (and to slots that "
+            "have no node).",
+        )
+        open_slots = torch.zeros_like(state.served[..., None]).expand_as(state.blocked)
+        times = open_slots.scatter_add(-1, nodes.clamp(min=0), (~blocked).long())
+        require((times <= 1).all(), f"candidates gives a node that is allowed more than one slot, {where}.")
         yield policy
         state = solver.rules.advance(instances, state, action)
+
+
+def _slots(solver: Solver, instances: Instances, tours: Tours) -> Tensor:
+    """The slot of every action after the first: [B, P, S]."""
+    starts, *actions = tours.actions.unbind(-1)
+    state, slots = solver.rules.begin(instances, starts), []
+    for step, action in enumerate(actions):
+        match = solver.candidates(instances, state) == action[..., None]
+        require(match.any(-1).all(), f"candidates does not have the node that solve chose as action {step + 1}.")
+        slots.append(match.int().argmax(-1))
+        state = solver.rules.advance(instances, state, action)
+    return torch.stack(slots, dim=-1)
 
 
 def _check_scoring(solver: Solver, instances: Instances, tours: Tours) -> None:
     """`score` adds up what `decide` says, weighs it, and has its gradient."""
     policies = torch.stack(list(_decisions(solver, instances, tours)), dim=2)
-    expected = policies.gather(-1, tours.actions[..., 1:, None]).squeeze(-1).sum(-1)
+    expected = policies.gather(-1, _slots(solver, instances, tours)[..., None]).squeeze(-1).sum(-1)
     weights = _weights(tours)
     for what, score, factor in (
         ("score", solver.score(instances, tours), torch.ones_like(weights)),
@@ -173,16 +197,21 @@ def _check_imitation(solver: Solver, teacher: Solver, instances: Instances, tour
 
 
 def _check_rows(solver: Solver, instances: Instances, tours: Tours) -> None:
-    """An instance has the same answers alone as in a batch, and in any order; so have rows of an encoding."""
+    """An instance has the same answers alone as in a batch, and in any order; so have rows of an encoding.
+
+    Where encodings depend on the batch (`encoding_batch`), only in any order, and with every instance there twice.
+    """
     greedy = solver.solve(instances)
     score = solver.score(instances, tours).per_tour
     encoding = solver.encode(instances)
     backwards = torch.arange(len(instances) - 1, -1, -1)
-    for rows in (slice(0, 1), slice(1, 3), backwards):
+    twice = torch.arange(2 * len(instances)) % len(instances)
+    for rows in (slice(0, 1), slice(1, 3), backwards, twice):
         some, of_some = instances[rows], Tours(tours.actions[rows], tours.costs[rows])
         name = f"instances {torch.arange(len(instances))[rows].tolist()} of a batch"
-        _close(solver.solve(some).costs, greedy.costs[rows], f"the costs of {name}, solved without the others")
-        _close(solver.score(some, of_some).per_tour, score[rows], f"the score of {name} without the others")
+        if solver.encoding_batch is None or isinstance(rows, Tensor):
+            _close(solver.solve(some).costs, greedy.costs[rows], f"the costs of {name}, solved by themselves")
+            _close(solver.score(some, of_some).per_tour, score[rows], f"the score of {name} by themselves")
         by_row = solver.score(some, of_some, encoding=encoding[rows])
         _close(by_row.per_tour, score[rows], f"the score of {name} with these rows of the batch's encoding")
 
@@ -215,10 +244,6 @@ def _gradient(solver: Solver) -> Tensor:
     return torch.cat(
         [(torch.zeros_like(each) if each.grad is None else each.grad).flatten() for each in solver.parameters()]
     )
-
-
-def _picked(policy: Tensor, actions: Tensor) -> Tensor:
-    return policy.gather(-1, actions[:, 1:, None]).sum()
 
 
 def _weights(tours: Tours) -> Tensor:

@@ -28,6 +28,7 @@ class News:
     epoch: int
     epochs: int
     gap: float | None  # the mean over its test tasks when it was last tested
+    error: str | None = None  # why it has failed, if it has
 
 
 @dataclass(frozen=True)

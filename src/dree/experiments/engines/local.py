@@ -15,7 +15,7 @@ from pathlib import Path
 from dree.errors import DreeError
 from dree.experiments.engines.base import Engine, Job, News, Outcome, Tell
 from dree.experiments.engines.local_worker import work_through
-from dree.experiments.engines.work import TRIES, found
+from dree.experiments.engines.work import TRIES, found, settled
 from dree.experiments.processes import how_it_ended, not_interrupted, visible_devices
 
 GRACE = 5.0  # seconds for a process that was told to end
@@ -59,7 +59,7 @@ class LocalEngine(Engine):
 
     def carry_out(self, jobs: Sequence[Job], out: Path, tell: Tell) -> list[Outcome]:
         """Finish the run of every job in `out/runs/<name>`; interrupted, all of them can go on later."""
-        outcomes = {job.name: outcome for job in jobs if (outcome := found(job, out, tell))}
+        outcomes = {job.name: settled(outcome, tell) for job in jobs if (outcome := found(job, out, tell))}
         waiting, deaths = deque(job for job in jobs if job.name not in outcomes), Counter[str]()
         with ExitStack() as stack:
             workers = [stack.enter_context(_Worker(slot, out)) for slot in self.slots(jobs)[: len(waiting)]]
@@ -80,7 +80,7 @@ class LocalEngine(Engine):
                             waiting.appendleft(job)
                             continue
                         heard = _died(job, worker.exit_code)
-                    outcomes[job.name] = heard
+                    outcomes[job.name] = settled(heard, tell)
         return [outcomes[job.name] for job in jobs]
 
 

@@ -33,7 +33,10 @@ GOES_ON = "Put that right and start again: the run goes on from its last checkpo
 
 
 def found(job: Job, out: Path, tell: Tell) -> Outcome | None:
-    """What is there of a job without any work: its finished run, or a folder in the way; None: it is to be done."""
+    """What is there of a job without any work: its finished run, or a folder in the way; None: it is to be done.
+
+    Like every outcome, one that is a failure is to be told by the engine, when it is `settled`.
+    """
     path = out / RUNS / job.name
     try:
         if not path.exists() or not is_finished(folder := check_folder(path, job.settings)):
@@ -43,6 +46,13 @@ def found(job: Job, out: Path, tell: Tell) -> Outcome | None:
         return Outcome(job, None, str(error))
     tell(News(job.name, epochs[-1], epochs[-1], float(matrix[-1].mean())))
     return Outcome(job, path)
+
+
+def settled(outcome: Outcome, tell: Tell) -> Outcome:
+    """An outcome, once it is told if it is a failure."""
+    if outcome.error is not None:
+        tell(News(outcome.job.name, 0, 0, None, outcome.error))
+    return outcome
 
 
 def carry_out_one(job: Job, out: Path, tell: Tell, store: Store | None = None) -> Outcome:

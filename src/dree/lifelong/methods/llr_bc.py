@@ -35,7 +35,7 @@ class Step:
     instances: Instances
     starts: Tensor  # [B, P]
     state: State  # [B, P]
-    policy: Tensor  # [B, P, N] log-probabilities
+    policy: Tensor  # [B, P, K] log-probabilities
 
     @property
     def bytes(self) -> int:
@@ -105,7 +105,8 @@ class LLRBC(Method):
         groups: list[list[Step]] = []
         for _, alike in groupby(steps, key=_shape):
             group = list(alike)
-            alone = learner.captures(group[0].instances.nodes)  # few shapes, hence few captures
+            # By itself where it is captured, for few shapes need few captures; or where steps must not share a norm.
+            alone = learner.captures(group[0].instances.nodes) or learner.solver.encoding_batch is not None
             groups += [[step] for step in group] if alone else [group]
         size = len(steps[0].instances)
 
@@ -181,4 +182,4 @@ def _at(step: int, of_all: Tensor) -> Tensor:
 
 
 def _shape(step: Step) -> tuple[int, ...]:
-    return tuple(step.policy.shape)
+    return (*step.policy.shape, step.instances.nodes)

@@ -1,0 +1,55 @@
+"""Every table and figure of the paper: what is run for it, what the paper has printed, and how it is made.
+
+One experiment is one class; a new one is a file with a class and a line here. A user's own goes by its dotted path.
+"""
+
+from __future__ import annotations
+
+from dree.errors import unknown
+from dree.registry import named_class
+from dree.reproduce.base import Choice, Experiment, Found
+from dree.reproduce.flops import Flops
+from dree.reproduce.lade import Drift, Lade, LadeRegions, Regions
+from dree.reproduce.order1 import Ablation, BufferingFrequency, Cumulative, Finer, Hyperparameters
+from dree.reproduce.overhead import Overhead
+from dree.reproduce.pictures import Curves, Tasks
+from dree.reproduce.table1 import Orders, Table1
+from dree.reproduce.table2 import Table2
+from dree.reproduce.table3 import Table3
+from dree.reproduce.table4 import Table4
+
+EXPERIMENTS: dict[str, Experiment] = {
+    each.name: each
+    for each in (
+        Table1(),
+        Table2(),
+        Curves(),
+        Table3(),
+        Table4(),
+        Ablation(),
+        Lade(),
+        Orders(),
+        LadeRegions(),
+        Regions(),
+        Drift(),
+        Tasks(),
+        Hyperparameters(),
+        Finer(),
+        BufferingFrequency(),
+        Cumulative(),
+        Overhead(),
+        Flops(),
+    )
+}
+
+
+def experiment(name: str) -> Experiment:
+    """An experiment by name, or a user's own by its dotted path (`package.module.Class`)."""
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    if "." not in name:
+        raise unknown("experiment", name, [*EXPERIMENTS, "all"])
+    return named_class("experiment", name, {}, Experiment)()
+
+
+__all__ = ["EXPERIMENTS", "Choice", "Experiment", "Found", "experiment"]

@@ -1,0 +1,111 @@
+"""What an experiment of the paper is: the runs it needs, and the tables and figures that it makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from dree.bars import Bars, Say, no_bar
+from dree.experiments import RunSettings
+from dree.experiments.naming import keyed_name
+from dree.experiments.summary import RunMetrics, run_metrics
+from dree.experiments.tables import PaperTable
+from dree.reproduce.scales import SCALES, Scale
+from dree.tasks import ORDERS
+
+PROBLEMS = ("cvrp", "tsp")
+TITLES = {"mt-ref": "MT-Ref", "fine-tuning": "Fine-tuning", "li": "Li", "llr-bc": "LLR-BC", "dree": "DREE"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which part of the paper is wanted, how large, and where third-party data are."""
+
+    scale: Scale = SCALES["paper"]
+    problems: tuple[str, ...] = PROBLEMS
+    orders: tuple[int, ...] = tuple(ORDERS)
+    seeds: tuple[int, ...] = (0,)
+    lade: Path | None = None  # a file of LaDe-D, or a folder of them
+    libraries: Path | None = None  # a folder with the files of TSPLIB and CVRPLIB
+    omni: Path | None = None  # a folder with Omni's starting models, one for each problem, named by it
+    everywhere: Mapping[str, Any] = field(default_factory=dict)  # settings of all runs, such as the device
+
+    def settings(self, **changes: Any) -> RunSettings:
+        """The settings of one run."""
+        return self.scale.settings(**{**self.everywhere, **changes})
+
+
+class Found:
+    """The finished runs of a plan, by their names."""
+
+    def __init__(self, runs: Mapping[str, Path], out: Path, say: Say = lambda _: None, bars: Bars = no_bar) -> None:
+        self.runs = runs
+        self.out = out
+        self.say = say
+        self.bars = bars
+        self._metrics: dict[Path, list[RunMetrics]] = {}
+
+    def run(self, settings: RunSettings) -> Path | None:
+        """The folder of a finished run; one with finer tests has been tested on the others too."""
+        finer = replace(settings, tests="finer") if settings.scenario == "drift" else settings
+        return self.runs.get(keyed_name(settings)) or self.runs.get(keyed_name(finer))
+
+    def metrics(self, settings: RunSettings, tests: str | None = None) -> RunMetrics | None:
+        """What a run has shown on its stream's own tests, or on the finer ones; None where there is no such run."""
+        path = self.run(settings)
+        if path is None:
+            return None
+        if path not in self._metrics:
+            self._metrics[path] = run_metrics(path)
+        every = self._metrics[path]
+        return every[0] if tests is None else next((each for each in every if each.kind.tests == tests), None)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure of the paper."""
+
+    name: str  # files of it are called so
+    caption: str
+    figure: Figure
+
+
+class Experiment:
+    """A table or a figure of the paper. All hooks do nothing; an experiment overrides what it needs."""
+
+    name: str
+    title: str
+    source: str  # where it is in the paper
+
+    def lacks(self, choice: Choice) -> str | None:
+        """What is missing to do it, and how to get it; None if nothing is."""
+        return None
+
+    def runs(self, choice: Choice) -> list[RunSettings]:
+        """The runs that it needs."""
+        return []
+
+    def prepare(self, choice: Choice, say: Say, bars: Bars) -> None:
+        """Whatever must be there before its runs can start."""
+
+    def tables(self, choice: Choice, found: Found) -> list[PaperTable]:
+        """Its tables, from the runs that are there."""
+        return []
+
+    def figures(self, choice: Choice, found: Found) -> list[Drawn]:
+        """Its figures, from the runs that are there."""
+        return []
+
+
+def methods_of(choice: Choice, methods: Sequence[str], **changes: Any) -> list[RunSettings]:
+    """The runs of some methods, on every problem and with every seed."""
+    return [
+        choice.settings(problem=problem, method=method, seed=seed, **changes)
+        for problem in choice.problems
+        for method in methods
+        for seed in choice.seeds
+    ]

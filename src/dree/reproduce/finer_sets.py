@@ -1,0 +1,35 @@
+"""The test sets of the finer-grained test, for small scales built on the spot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from dree.bars import Bars, Say
+from dree.data import SetKey, find_set
+from dree.evaluation.building import Recipe, build_test
+from dree.experiments import RunSettings
+
+ITERATIONS = 500  # of HGS without improvement: enough for thirty customers
+
+
+def missing_sets(runs: Sequence[RunSettings]) -> list[SetKey]:
+    """The test sets that these runs need and that are nowhere."""
+    keys = [
+        SetKey(settings.problem, task.name, settings.spec)
+        for settings in runs
+        for task in settings.test_tasks(settings.stream()).values()
+    ]
+    return [key for key in dict.fromkeys(keys) if find_set(key) is None]
+
+
+def build_missing(keys: Sequence[SetKey], count: int, say: Say, bars: Bars) -> None:
+    """Build test sets of so many instances."""
+    if not keys:
+        return
+    say(f"Building {len(keys)} small test sets for the finer-grained test.")
+    with bars(len(keys)) as part:
+        for key in keys:
+            done = part(key.name, 1.0)
+            build_test(key, Recipe(count, 1, ITERATIONS), workers=os.cpu_count() or 1)
+            done(1.0)

@@ -1,0 +1,111 @@
+"""Floating-point operations of behaviour replay.
+
+They are those of the matrix products of one behaviour replay, forward and backward, a multiplication with its addition
+being two; counted by torch's counter as they are done, custom gradients included. Products that it does not know are
+added by the rules below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from dree.data.published import published
+from dree.experiments.tables import Cell, PaperRow, PaperTable
+from dree.lifelong import DREE, Learner, LearnerSettings
+from dree.lifelong.experience import Experience
+from dree.randomness import named_generator
+from dree.reproduce.base import Choice, Experiment, Found
+from dree.reproduce.table3 import BASES
+from dree.solvers import make_solver
+from dree.tasks import principal
+
+SIZES = (20, 50, 100)
+BATCH = 32
+
+
+def baddbmm_flops(_total: Sequence[int], left: Sequence[int], right: Sequence[int], **_: object) -> int:
+    """[B, X, Y] times [B, Y, Z], added in place."""
+    (batch, rows, inner), columns = left, right[-1]
+    return 2 * batch * rows * inner * columns
+
+
+def attention_flops(query: Sequence[int], key: Sequence[int], *_: object, **__: object) -> int:
+    """Scores and weighted values of [B, H, X, d] on [B, H, N, d]."""
+    batch, heads, rows, width = query
+    return 4 * batch * heads * rows * key[2] * width
+
+
+def attention_backward_flops(
+    _upstream: object, query: Sequence[int], key: Sequence[int], *_: object, **__: object
+) -> int:
+    """The scores again, and a product for each of the gradients of weights, values, queries and keys."""
+    batch, heads, rows, width = query
+    return 10 * batch * heads * rows * key[2] * width
+
+
+UNKNOWN_TO_TORCH = {
+    torch.ops.aten.baddbmm_: baddbmm_flops,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention_flops,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: attention_backward_flops,
+}
+
+
+def experience(base: str, problem: str, size: int, batch: int = BATCH) -> tuple[Learner, Experience]:
+    """What DREE keeps of a batch that an untrained solver of full size has solved, on the CPU."""
+    learner = Learner(make_solver(problem, base), DREE(), LearnerSettings(augmentation=1))
+    instances = principal("U", problem, size).sample(batch, named_generator(0, "instances"))
+    with torch.no_grad():
+        return learner, Experience.of(learner.solver, learner.attempt(instances, "solve"))
+
+
+def replay_flops(learner: Learner, old: Experience) -> tuple[int, int]:
+    """Operations of one behaviour replay: forward, and forward and backward."""
+    method = learner.method
+    assert isinstance(method, DREE)
+    with FlopCounterMode(display=False, custom_mapping=UNKNOWN_TO_TORCH) as counter:
+        loss = method.behaviour_replay(learner, old)
+        forward = counter.get_total_flops()
+        loss.backward()  # type: ignore[no-untyped-call]
+    return forward, counter.get_total_flops()
+
+
+def published_flops(base: str, problem: str, size: int, returns: int) -> float:
+    """The paper's formula for tours with so many depot returns."""
+    (row,) = published("flops").where(solver=base, problem=problem, n=size)
+    return float(row["operations"] + (row["for each return"] or 0) * returns)
+
+
+class Flops(Experiment):
+    """Operations of one behaviour replay, ours counted."""
+
+    name = "flops"
+    title = "10^9 floating-point operations of one behaviour replay, batch 32"
+    source = "Appendix, table of FLOPs"
+
+    def tables(self, choice: Choice, found: Found) -> list[PaperTable]:
+        """Every base solver, problem and size, with as many depot returns as the longest of our tours."""
+        bases = {"pomo": "POMO", "invit": BASES["invit"]}
+        cases = [
+            (base, problem, size)
+            for base in bases
+            for problem in choice.problems
+            for size in (SIZES if choice.scale.name == "paper" else SIZES[:1])
+        ]
+        rows = []
+        with found.bars(len(cases)) as part:
+            for base, problem, size in cases:
+                done = part(f"counting operations: {bases[base]}, {problem.upper()}, n = {size}", 1.0)
+                learner, old = experience(base, problem, size)
+                returns = old.actions.shape[1] - size if problem == "cvrp" else 0
+                ours, printed = replay_flops(learner, old)[1], published_flops(base, problem, size, returns)
+                cells = (Cell(ours / 1e9, printed / 1e9),)
+                rows.append(PaperRow((bases[base], problem.upper(), str(size), str(returns)), cells))
+                done(1.0)
+        heads = ("solver", "problem", "n", "depot returns")
+        notes = ("Omni has POMO's network, and so its numbers.", "Networks of full size at every scale.")
+        return [
+            PaperTable(self.name, self.title, self.source, heads, ("operations",), tuple(rows), notes, ranked=False)
+        ]

@@ -1,0 +1,130 @@
+"""Tables of metrics: a row for each kind of run, over orders and seeds, beside the paper's."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dree.data.published import Row, published
+from dree.evaluation.metrics import Metrics
+from dree.experiments import RunSettings
+from dree.experiments.tables import Cell, PaperRow, PaperTable, Value
+from dree.reproduce.base import TITLES, Choice, Experiment, Found
+
+EXACT = 14  # up to so many pairs, all signs are tried; beyond, as many as that would be, at random
+METRICS = ("AP", "AFB", "AMFB", "ABPl")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row to be: its words, the runs that it is the mean of, and what the paper has printed."""
+
+    keys: tuple[str, ...]
+    runs: tuple[RunSettings, ...]
+    published: Row
+
+
+class MetricsExperiment(Experiment):
+    """An experiment that is a table of metrics."""
+
+    heads: tuple[str, ...] = ("problem", "method")
+    columns: tuple[str, ...] = METRICS
+    table: str  # the short name of the published table
+    tests: str | None = None  # finer, or the stream's own
+
+    def lines(self, choice: Choice) -> list[Line]:
+        """The rows, in the paper's order."""
+        raise NotImplementedError
+
+    def row(self, **wanted: Any) -> Row:
+        """The published row with these values; empty where the paper has none."""
+        rows = published(self.table).where(**wanted)
+        return rows[0] if rows else {}
+
+    def runs(self, choice: Choice) -> list[RunSettings]:
+        """All runs of all rows."""
+        return [run for line in self.lines(choice) for run in line.runs]
+
+    def tables(self, choice: Choice, found: Found) -> list[PaperTable]:
+        """One table."""
+        lines = self.lines(choice)
+        rows = [self._row(line, found) for line in lines]
+        notes = [*published(self.table).notes, *notes_on(choice), *compared(lines, found, self.tests)]
+        return [PaperTable(self.name, self.title, self.source, self.heads, self.columns, tuple(rows), tuple(notes))]
+
+    def _row(self, line: Line, found: Found) -> PaperRow:
+        measured = [each.values for run in line.runs if (each := found.metrics(run, self.tests)) is not None]
+        known = [name for name in self.columns if line.published.get(name) is not None or not line.published]
+        ours = {name: over(measured, name) for name in known}
+        cells = [Cell(ours.get(name), line.published.get(name)) for name in self.columns]
+        paths = [path for run in line.runs if (path := found.run(run)) is not None]
+        return PaperRow(line.keys, tuple(cells), tuple(paths), reference=line.keys[-1] == TITLES["mt-ref"])
+
+
+def over(measured: Sequence[Metrics], name: str) -> Value:
+    """A metric over several runs: mean and standard deviation, of a population; of one run its value."""
+    values = [value for each in measured if (value := each.as_dict().get(name)) is not None]
+    if len(values) < 2:
+        return values[0] if values else None
+    return float(np.mean(values)), float(np.std(values))
+
+
+def notes_on(choice: Choice) -> list[str]:
+    """What a reader must know about the scale, the orders and the seeds."""
+    notes = [] if choice.scale.name == "paper" else [f"Not at the paper's scale: {choice.scale.title}."]
+    if len(choice.seeds) > 1:
+        notes.append(f"Over {len(choice.seeds)} seeds.")
+    return notes
+
+
+def compared(lines: Sequence[Line], found: Found, tests: str | None) -> list[str]:
+    """DREE against every other method of the same problem by a paired test, where there are enough pairs."""
+    notes = []
+    for line in lines:
+        rival = next((each for each in lines if each.keys[:-1] == line.keys[:-1] and each.keys[-1] == "DREE"), None)
+        if rival is None or rival is line:
+            continue
+        pairs = [(_twin(run, rival.runs), run) for run in line.runs]
+        gaps = [_differences(found, ours, theirs, tests) for ours, theirs in pairs if ours is not None]
+        differences = [gap for gap in gaps if gap is not None]
+        if len(differences) > 1:
+            where = " ".join([*line.keys[:-1], "DREE"])
+            notes.append(
+                f"{where} against {line.keys[-1]}: AP lower by {np.mean(differences):.2f} on average over "
+                f"{len(differences)} pairs, p = {sign_flip(differences):.3f} (sign-flip test, one-sided)."
+            )
+    return notes
+
+
+def _twin(run: RunSettings, runs: Iterable[RunSettings]) -> RunSettings | None:
+    """The run among some that had the same stream and seed."""
+    return next((each for each in runs if _place(each) == _place(run)), None)
+
+
+def _place(run: RunSettings) -> tuple[object, ...]:
+    return run.problem, run.scenario, run.order, run.region, run.seed
+
+
+def _differences(found: Found, ours: RunSettings, theirs: RunSettings, tests: str | None) -> float | None:
+    first, second = found.metrics(ours, tests), found.metrics(theirs, tests)
+    return None if first is None or second is None else second.values.AP - first.values.AP
+
+
+def sign_flip(differences: Sequence[float]) -> float:
+    """How likely a mean at least this large is if every difference might as well have had the other sign."""
+    if len(differences) > EXACT:
+        drawn = np.random.default_rng(0).integers(0, 2, (2**EXACT - 1, len(differences))) * 2.0 - 1.0
+        signs = np.vstack([np.ones((1, len(differences))), drawn])
+    else:
+        signs = np.array(list(itertools.product((1.0, -1.0), repeat=len(differences))))
+    means = signs @ np.array(differences)
+    return float((means >= means[0] - 1e-12).mean())
+
+
+def titled(titles: Mapping[str, str], choice: Choice) -> list[tuple[str, str, str]]:
+    """Every problem with every method: the problem, the method, and what the paper calls the latter."""
+    return [(problem, method, title) for problem in choice.problems for method, title in titles.items()]

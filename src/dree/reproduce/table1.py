@@ -1,0 +1,51 @@
+"""Table 1 and its details by order: five methods, five orders of tasks that drift, two problems."""
+
+from __future__ import annotations
+
+from dree.reproduce.base import TITLES, Choice
+from dree.reproduce.lines import Line, MetricsExperiment, titled
+
+
+class Table1(MetricsExperiment):
+    """Mean and standard deviation over the orders."""
+
+    name = "table1"
+    title = "Metrics over task orders"
+    source = "Table 1"
+    table = "main"
+
+    def lines(self, choice: Choice) -> list[Line]:
+        """MT-Ref, which knows no order, is trained once."""
+        lines = []
+        for problem, method, title in titled(TITLES, choice):
+            orders = (1,) if method == "mt-ref" else choice.orders
+            runs = [
+                choice.settings(problem=problem, method=method, order=order, seed=seed)
+                for order in orders
+                for seed in choice.seeds
+            ]
+            lines.append(Line((problem.upper(), title), tuple(runs), self.row(problem=problem, method=title)))
+        return lines
+
+
+class Orders(MetricsExperiment):
+    """The same runs, order by order."""
+
+    name = "orders"
+    title = "Metrics on each task order"
+    source = "Appendix, table of each task order"
+    table = "orders"
+    heads = ("problem", "order", "method")
+
+    def lines(self, choice: Choice) -> list[Line]:
+        """Every order of every lifelong method."""
+        lifelong = {method: title for method, title in TITLES.items() if method != "mt-ref"}
+        return [
+            Line(
+                (problem.upper(), str(order), title),
+                tuple(choice.settings(problem=problem, method=method, order=order, seed=seed) for seed in choice.seeds),
+                self.row(problem=problem, method=title, order=order),
+            )
+            for order in choice.orders
+            for problem, method, title in titled(lifelong, choice)
+        ]

@@ -1,0 +1,96 @@
+"""Table 2 and its details: the solvers that learned order 1, on TSPLIB and CVRPLIB."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from dree.data.libraries import find_instances
+from dree.data.published import published
+from dree.evaluation.libraries import solve_library
+from dree.experiments import RunSettings
+from dree.experiments.tables import Cell, PaperRow, PaperTable
+from dree.experiments.trained import load_trained
+from dree.files import write_json
+from dree.reproduce.base import TITLES, Choice, Experiment, Found, methods_of
+from dree.reproduce.lines import notes_on
+
+LIBRARIES = {"cvrp": "cvrplib", "tsp": "tsplib"}
+Solved = dict[str, tuple[float, float]]  # instance -> distance, gap
+
+
+class Table2(Experiment):
+    """The mean gap, and every instance."""
+
+    name = "table2"
+    title = "Library instances"
+    source = "Table 2 and the appendix's tables of each instance"
+
+    def lacks(self, choice: Choice) -> str | None:
+        """The libraries' files."""
+        if choice.libraries is None:
+            return "the files of TSPLIB and CVRPLIB. Say where they are with --libraries FOLDER"
+        return None
+
+    def runs(self, choice: Choice) -> list[RunSettings]:
+        """All methods on the first order."""
+        return methods_of(choice, list(TITLES))
+
+    def tables(self, choice: Choice, found: Found) -> list[PaperTable]:
+        """The means of both libraries, then the instances of each."""
+        solved = {
+            (problem, method): self._solved(choice, found, problem, method)
+            for problem in choice.problems
+            for method in TITLES
+        }
+        return [self._means(choice, solved), *(self._details(choice, problem, solved) for problem in choice.problems)]
+
+    def _solved(self, choice: Choice, found: Found, problem: str, method: str) -> Solved:
+        """What the first seed's solver does on every instance; kept, so that it is done once."""
+        path = found.run(choice.settings(problem=problem, method=method, seed=choice.seeds[0]))
+        if path is None:
+            return {}
+        kept = found.out / "libraries" / f"{path.name}.json"
+        if kept.is_file():
+            return {name: (distance, gap) for name, (distance, gap) in json.loads(kept.read_text()).items()}
+        assert choice.libraries is not None
+        instances = find_instances(choice.libraries, problem, LIBRARIES[problem], found.say)
+        trained, solved = load_trained(path, found.say), {}
+        with found.bars(len(instances)) as part:
+            for instance in instances:
+                done = part(f"{TITLES[method]} on {instance.name}", 1.0)
+                result = solve_library(trained.solver, instance)
+                assert result.gap is not None  # the paper's instances have best known lengths
+                solved[instance.name] = (result.distance, result.gap)
+                done(1.0)
+        write_json(kept, solved)
+        return solved
+
+    def _means(self, choice: Choice, solved: dict[tuple[str, str], Solved]) -> PaperTable:
+        rows = []
+        for method, title in TITLES.items():
+            cells = []
+            for problem in choice.problems:
+                gaps = [gap for _, gap in solved[problem, method].values()]
+                (printed,) = published("libraries").where(library=LIBRARIES[problem], method=title)
+                cells.append(Cell((float(np.mean(gaps)), float(np.std(gaps))) if gaps else None, printed["gap"]))
+            rows.append(PaperRow((title,), tuple(cells)))
+        columns = tuple(LIBRARIES[problem].upper() for problem in choice.problems)
+        title, notes = "Mean gap on library instances", tuple(notes_on(choice))
+        return PaperTable("table2", title, "Table 2", ("method",), columns, tuple(rows), notes)
+
+    def _details(self, choice: Choice, problem: str, solved: dict[tuple[str, str], Solved]) -> PaperTable:
+        library, rows = LIBRARIES[problem], []
+        names = list(dict.fromkeys(row["instance"] for row in published(library).rows))
+        for name in names:
+            cells = []
+            for method, title in TITLES.items():
+                printed = published(library).where(instance=name, method=title)
+                for number, column in enumerate(("distance", "gap")):
+                    ours = solved[problem, method].get(name)
+                    cells.append(Cell(ours and ours[number], printed[0][column] if printed else None))
+            rows.append(PaperRow((name,), tuple(cells)))
+        columns = tuple(f"{title} {what}" for title in TITLES.values() for what in ("distance", "gap"))
+        title, notes = f"Every instance of {library.upper()}", tuple(notes_on(choice))
+        return PaperTable(library, title, "Appendix", ("instance",), columns, tuple(rows), notes, ranked=False)

@@ -1,0 +1,285 @@
+"""INViT: a small view of what is near, encoded anew at every step (Fang et al., 2024).
+
+An action view holds the candidates, wider state views give context; each is moved and scaled to the unit square. So the
+network never sees a whole instance, and its actions are slots: for CVRP first the depot, then the candidates from near
+to far. Nothing is carried from step to step, so all states of finished tours are scored in parallel.
+
+Shapes: B instances, P tours of each, T actions of a tour, S = T - 1 decisions, N nodes, R states, K slots.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
+
+from dree.errors import DreeError
+from dree.problems import Instances, State, Tours
+from dree.solvers.base import Score, Solver
+from dree.solvers.chunks import Chunk, GradientSum, split
+from dree.solvers.invit_network import INViTNetwork, INViTSettings
+from dree.solvers.invit_views import Scene, look, sort_neighbours
+from dree.solvers.sampling import sample
+
+CHUNK_BYTES = {"cpu": 32 * 2**20, "cuda": 4 * 2**30}
+ENDLESS = (
+    "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller learning rate), or a "
+    "demand exceeds the capacity (Instances.validated() says which), or equals it, which strict_capacity rules out."
+)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """What INViT knows of instances before any decision; it also says which network goes on, and how exactly."""
+
+    order: Tensor  # [B, N, M]: from each node, the customers from near to far
+    network: INViTNetwork
+    low: torch.dtype | None  # the precision of the views' products; None: that of the weights
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Neighbours:
+        """The same with every tensor changed in the same way."""
+        return Neighbours(change(self.order), self.network, self.low)
+
+    def __getitem__(self, rows: slice | Tensor) -> Neighbours:
+        """Those of some instances."""
+        return self.map(lambda tensor: tensor[rows])
+
+    def weights(self) -> dict[str, Tensor]:
+        """The weights in low precision, where one is wanted."""
+        return {} if self.low is None else self.network.lowered(self.low)
+
+    def policy(self, scene: Scene, weights: dict[str, Tensor] | None = None) -> Tensor:
+        """The log-policy at some states [R, K], with gradient unless weights are given that have none."""
+        weights = self.weights() if weights is None else weights
+        policy: Tensor = functional_call(self.network, weights, scene) if weights else self.network(scene)
+        return policy
+
+    def policies(self, scenes: Sequence[Scene]) -> list[Tensor]:
+        """The log-policies of several scenes. For their gradients they are computed again, as all would not fit."""
+        if len(scenes) == 1 or not torch.is_grad_enabled():
+            return [self.policy(scene) for scene in scenes]
+        return [checkpoint(self.policy, scene, use_reentrant=False, preserve_rng_state=False) for scene in scenes]
+
+
+class INViT(Solver):
+    """The invariant nested view transformer for TSP or CVRP."""
+
+    settings_class = INViTSettings
+    learning: Mapping[str, Any] = {"optimiser": "adamw", "weight_decay": 0.01, "baseline": "greedy"}
+    settings: INViTSettings
+
+    def __init__(self, problem: str, settings: INViTSettings | None = None) -> None:
+        super().__init__(problem, settings)
+        self.network = INViTNetwork(self.rules.first_customer, self.settings)
+
+    def capturable(self, nodes: int) -> bool:
+        """On CUDA devices: while it is captured, tours take as many steps as the longest could."""
+        return self.network.pointer.weight.is_cuda
+
+    def starts(self, instances: Instances, generator: torch.Generator | None = None) -> Tensor:
+        """The depot, or of a TSP a random node (greedy: the first), or every customer, as the settings say."""
+        if self.settings.starts == "all":
+            return super().starts(instances, generator)
+        if instances.demands is not None or generator is None:
+            return torch.zeros(len(instances), 1, dtype=torch.int64, device=instances.device)
+        return torch.randint(instances.nodes, (len(instances), 1), generator=generator, device=instances.device)
+
+    def candidates(self, instances: Instances, state: State) -> Tensor:
+        """For CVRP the depot; then the nearest nodes that may be next, and -1 where there are no more: [..., K]."""
+        scene = self._look(instances, self.encode(instances), state.current, state, self._left(instances, state, 1))
+        return scene.nodes.view(*state.current.shape, -1)
+
+    def encode(self, instances: Instances) -> Neighbours:
+        """Sort neighbours. Under autocast views will be encoded in low precision; log-probabilities need every bit."""
+        if instances.problem != self.rules.name:
+            raise DreeError(f"This solver was made for {self.rules.name}, these instances are {instances.problem}.")
+        device = instances.device.type
+        low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+        return Neighbours(sort_neighbours(instances), self.network, low)
+
+    @torch.no_grad()
+    def solve(
+        self,
+        instances: Instances,
+        starts: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        encoding: Neighbours | None = None,
+        record: bool = False,
+    ) -> Tours:
+        """Construct tours step by step: sampled with a generator, greedy without."""
+        neighbours = encoding or self.encode(instances)
+        starts = self.starts(instances, generator) if starts is None else starts
+        longest = self._longest(instances)
+        uniform = None
+        if generator is not None:
+            uniform = torch.rand((*starts.shape, longest), generator=generator, device=instances.device)
+        weights = neighbours.weights()
+        row_bytes = self.network.state_bytes(instances.customers, 1)  # nothing is kept of a layer
+        chunks, parts = split(len(instances), starts.shape[1], row_bytes, self._budget(instances)), []
+        for rows, columns in chunks:
+            draws = None if uniform is None else uniform[rows, columns]
+            parts.append(self._roll(instances[rows], starts[rows, columns], neighbours[rows], weights, draws))
+        actions = starts.new_zeros(*starts.shape, max(part.shape[-1] for part in parts))
+        for (rows, columns), part in zip(chunks, parts, strict=True):
+            actions[rows, columns, : part.shape[-1]] = part
+        return Tours(actions, self.rules.cost(instances, actions))
+
+    def _roll(
+        self,
+        instances: Instances,
+        starts_BP: Tensor,
+        neighbours: Neighbours,
+        weights: dict[str, Tensor],
+        uniform_BPT: Tensor | None,
+    ) -> Tensor:
+        """Tours from given starts: [B, P, T]."""
+        waits = not _captured(instances.device)
+        state = self.rules.begin(instances, starts_BP)
+        actions = [starts_BP]
+        for step in range(1, self._longest(instances)):
+            if waits and step >= self.rules.shortest(instances) and self.rules.finished(instances, state).all():
+                break
+            scene = self._look(instances, neighbours, starts_BP, state, self._left(instances, state, step))
+            policy = neighbours.policy(scene, weights).exp()
+            slot = policy.argmax(-1) if uniform_BPT is None else sample(policy, uniform_BPT[..., step].reshape(-1, 1))
+            action = scene.nodes.gather(1, slot[:, None]).clamp(min=0).view_as(starts_BP)
+            state = self.rules.advance(instances, state, action)
+            actions.append(action)
+        if waits and self.rules.name == "cvrp" and not self.rules.finished(instances, state).all():
+            raise DreeError(ENDLESS)
+        return torch.stack(actions, dim=-1)
+
+    def _longest(self, instances: Instances) -> int:
+        """One more action than from a customer, where a tour may begin at the depot."""
+        return self.rules.longest(instances) + self.rules.first_customer
+
+    def score(
+        self,
+        instances: Instances,
+        tours: Tours,
+        weights_BP: Tensor | None = None,
+        *,
+        encoding: Neighbours | None = None,
+    ) -> Score:
+        """All decisions of all tours in parallel, in chunks. A tour that no slots can make has minus infinity."""
+        weights = torch.ones_like(tours.costs) if weights_BP is None else weights_BP
+
+        def log_prob(policy: Tensor, scene: Scene, taken: Tensor) -> Tensor:
+            match = scene.nodes == taken[:, None]
+            slot = match.to(torch.int8).argmax(1, keepdim=True)
+            return policy.gather(1, slot).squeeze(1).masked_fill(~match.any(1), -math.inf)
+
+        return self._sum(log_prob, encoding or self.encode(instances), instances, tours.actions, weights)
+
+    def imitate(
+        self, instances: Instances, tours: Tours, teacher: Neighbours, *, encoding: Neighbours | None = None
+    ) -> Score:
+        """Both policies at all decisions of all tours in parallel, in chunks."""
+
+        def divergence(policy: Tensor, scene: Scene, _: Tensor) -> Tensor:
+            with torch.no_grad():
+                target = teacher.policy(scene)
+            difference = (target - policy).masked_fill(target == -math.inf, 0)
+            return (target.exp() * difference).sum(-1)
+
+        ones = torch.ones_like(tours.costs)
+        return self._sum(divergence, encoding or self.encode(instances), instances, tours.actions, ones)
+
+    def _sum(
+        self,
+        measure: Callable[[Tensor, Scene, Tensor], Tensor],
+        neighbours: Neighbours,
+        instances: Instances,
+        actions_BPT: Tensor,
+        weights_BP: Tensor,
+    ) -> Score:
+        """A measure of the policies [R, K] of all states, given the actions taken there [R], summed over each tour."""
+        total = GradientSum(list(self.parameters()))
+        per_tour = torch.zeros_like(weights_BP)
+        for chunk, steps, scene in self._passes(neighbours, instances, actions_BPT):
+            taken = actions_BPT[chunk][..., 1:][..., steps]
+            value = measure(neighbours.policy(scene), scene, taken.flatten()).view_as(taken).sum(-1)
+            total.add((value * weights_BP[chunk]).sum())
+            per_tour[chunk] += value.detach()
+        return Score(per_tour, total.value())
+
+    def behave(self, instances: Instances, tours: Tours, *, encoding: Neighbours | None = None) -> Tensor:
+        """The policy at every state of one tour per instance."""
+        if tours.actions.shape[1] != 1:
+            raise ValueError(f"behave takes one tour per instance, not {tours.actions.shape[1]}")
+        neighbours = encoding or self.encode(instances)
+        passes = list(self._passes(neighbours, instances, tours.actions))
+        policies = neighbours.policies([scene for _, _, scene in passes])
+        found: dict[int, list[Tensor]] = {}
+        for ((rows, _), _, _), policy in zip(passes, policies, strict=True):
+            found.setdefault(rows.start, []).append(policy.view(rows.stop - rows.start, -1, self.network.slots))
+        return torch.cat([torch.cat(of_rows, dim=1) for of_rows in found.values()])
+
+    def decide(
+        self, instances: Instances, starts_BP: Tensor, state: State, *, encoding: Neighbours | None = None
+    ) -> Tensor:
+        """The policy at the given states."""
+        neighbours = encoding or self.encode(instances)
+        left = self._left(instances, state, 1)
+        scene = self._look(instances, neighbours, starts_BP, state, left)
+        count = self._budget(instances) // self._state_bytes(neighbours, left)
+        return torch.cat(neighbours.policies(scene.parts(max(1, count)))).view(*starts_BP.shape, -1)
+
+    def _passes(
+        self, neighbours: Neighbours, instances: Instances, actions_BPT: Tensor
+    ) -> Iterator[tuple[Chunk, slice, Scene]]:
+        """All states before actions 1 to T - 1 of finished tours, as some decisions of some tours at a time.
+
+        Decisions go together with those that are as late, when as few customers are left.
+        """
+        budget, decisions = self._budget(instances), actions_BPT.shape[2] - 1
+        tour_bytes = max(self._state_bytes(neighbours, instances.customers), 4 * decisions * instances.nodes)
+        for chunk in split(len(instances), actions_BPT.shape[1], tour_bytes, budget):
+            some, near, actions = instances[chunk[0]], neighbours[chunk[0]], actions_BPT[chunk]
+            starts, states = actions[..., :1], self.rules.hindsight(some, actions)
+            begin = 0
+            while begin < decisions:
+                left = self._left(some, states.map(partial(_steps, slice(begin, None))), begin + 1)
+                count = budget // (starts.numel() * self._state_bytes(neighbours, left))
+                steps = slice(begin, min(begin + max(1, count), decisions))
+                state = states.map(partial(_steps, steps))
+                yield chunk, steps, self._look(some, near, starts.expand_as(state.current), state, left)
+                begin = steps.stop
+
+    def _look(self, instances: Instances, neighbours: Neighbours, starts: Tensor, state: State, left: int) -> Scene:
+        """What is seen at some states [B, ...] of tours from given starts, with at most so many customers left."""
+        depth = state.current.ndim - 1
+        state = state.map(lambda tensor: tensor.flatten(1, depth))
+        order, slots, strict = neighbours.order, self.settings.action_view, self.settings.strict_capacity
+        others = max(self.settings.state_views) - slots
+        return look(instances, order, starts.flatten(1), state, left=left, slots=slots, others=others, strict=strict)
+
+    def _left(self, instances: Instances, state: State, acted: int) -> int:
+        """At most so many customers are left at any of these states, after so many actions or more."""
+        if _captured(instances.device):  # every second action of a tour that is not finished serves one, at least
+            return max(1, instances.customers - acted // (1 + self.rules.first_customer))
+        return max(1, instances.customers - int(state.served.min()))
+
+    def _state_bytes(self, neighbours: Neighbours, left: int) -> int:
+        """About what scoring a state holds, with so many customers left."""
+        return self.network.state_bytes(left, (neighbours.low or neighbours.network.pointer.weight.dtype).itemsize)
+
+    def _budget(self, instances: Instances) -> int:
+        return self.settings.chunk_bytes or CHUNK_BYTES[instances.device.type]
+
+
+def _steps(steps: slice, of_all: Tensor) -> Tensor:
+    return of_all[:, :, steps]
+
+
+def _captured(device: torch.device) -> bool:
+    """Whether what happens now is being captured, so that nothing can be asked of the device."""
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

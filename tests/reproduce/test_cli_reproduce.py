@@ -1,0 +1,108 @@
+"""`dree reproduce`: from nothing to tables, figures and a page, by real processes; then again, with nothing to do."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+
+import pytest
+
+from command_line import dree, invoke
+from dree.experiments import RunFolder
+
+SMOKE = ("--scale", "smoke", "--problems", "tsp", "--device", "cpu", "--out", "out")
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """Two tables and a figure that share runs, reproduced once."""
+    place = tmp_path_factory.mktemp("reproduced")
+    made = dree("reproduce", "mt-cumulative", "llrbc-frequency", "tasks", *SMOKE, cwd=place)
+    assert made.returncode == 0, made.stderr + made.stdout
+    return place, made.stdout
+
+
+def test_tables_figures_and_page_are_written_and_named(reproduced):
+    place, said = reproduced
+    names = {file.relative_to(place / "out").as_posix() for file in (place / "out").glob("[tf]*/*")}
+    assert names == {
+        *(f"tables/{name}.{kind}" for name in ("mt-cumulative", "llrbc-frequency") for kind in ("md", "tex", "csv")),
+        "figures/tasks-tsp.png",
+        "figures/tasks-tsp.pdf",
+    }
+    assert "3 tables and figures need 5 trainings" in said
+    assert "report.html" in said
+    assert "MT-cu" in said
+    page = (place / "out/report.html").read_text()
+    assert "Multi-task training from scratch" in page
+    assert "MT-cu" in page
+
+
+def test_a_table_has_what_its_runs_have_shown_beside_the_paper(reproduced):
+    place, _ = reproduced
+    with (place / "out/tables/mt-cumulative.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    (found,) = [row for row in rows if row["method"] == "DREE" and row["column"] == "AP"]
+    (path,) = [path for path in (place / "out/runs").iterdir() if path.name.startswith("tsp-drift-1-dree-T10")]
+    _, matrix, _ = RunFolder(path).gaps()
+    assert float(found["ours"]) == pytest.approx(matrix[-1].mean(), abs=1e-6)
+    assert float(found["published"]) == 1.12
+
+
+def test_what_was_run_is_not_run_again(reproduced):
+    place, _ = reproduced
+    before = {file: file.stat().st_mtime_ns for file in (place / "out/runs").rglob("*") if file.is_file()}
+    again = dree("reproduce", "mt-cumulative", *SMOKE, cwd=place)
+    assert again.returncode == 0, again.stderr
+    assert "2 of them done" in again.stdout
+    assert {file: file.stat().st_mtime_ns for file in (place / "out/runs").rglob("*") if file.is_file()} == before
+
+
+def test_a_folder_that_is_no_run_keeps_only_its_own_row(reproduced, tmp_path):
+    place, _ = reproduced
+    shutil.copytree(place / "out", tmp_path / "out")
+    (broken,) = (tmp_path / "out/runs").glob("tsp-drift-1-mt-cumulative*")
+    (broken / "manifest.json").write_text("{")
+    again = dree("reproduce", "mt-cumulative", *SMOKE, cwd=tmp_path)
+    assert again.returncode == 1
+    assert broken.name in again.stdout + again.stderr
+    assert "Traceback" not in again.stdout + again.stderr
+    with (tmp_path / "out/tables/mt-cumulative.csv").open() as file:
+        rows = {(row["method"], row["column"]): row for row in csv.DictReader(file)}
+    assert rows["MT-cu", "AP"]["ours"] == ""
+    assert rows["DREE", "AP"]["ours"] != ""
+    assert (broken / "manifest.json").read_text() == "{"
+
+
+def test_the_list_has_everything_and_what_it_needs():
+    said = " ".join(invoke("reproduce", "list", "--scale", "smoke").split())
+    for words in ("table1", "llrbc-frequency", "Together 119 trainings", "--lade", "--libraries"):
+        assert words in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tabel1"], "Did you mean 'table1'"),
+        (["table1", "--scale", "papper"], "Did you mean 'paper'"),
+        (["table1", "--problems", "tsp,vrp"], "Unknown problem 'vrp'"),
+        (["table1", "--problems", ","], "at least one problem"),
+        (["table1", "--orders", "6"], "Unknown order '6'"),
+        (["table1", "--seeds", "a"], "--seeds must be numbers"),
+        (["table1", "--engine", "slurm"], "Choose from: local, ray"),
+        (["table1", "--address", "auto"], "belong to --engine ray"),
+        (["lade", "--lade", "nowhere"], "There is no nowhere"),
+        (["table3", "--omni", "."], "no starting model of Omni"),
+    ],
+)
+def test_bad_input_is_refused_in_words(arguments, message, tmp_path):
+    refused = dree("reproduce", *arguments, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert message in " ".join(refused.stderr.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_that_can_be_made_is_said_and_not_a_failure(tmp_path):
+    made = dree("reproduce", "lade", *SMOKE, cwd=tmp_path)
+    assert made.returncode == 0
+    assert "Missing: lade needs LaDe-D's files" in " ".join(made.stdout.split())

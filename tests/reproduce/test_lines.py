@@ -1,0 +1,101 @@
+"""Tables of metrics: means over orders and seeds, the paper's beside them, and a paired test."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dree.evaluation.metrics import metrics
+from dree.reproduce import Choice, Found, experiment
+from dree.reproduce.lines import EXACT, over, sign_flip
+from dree.reproduce.plan import make_plan
+from dree.reproduce.scales import scale
+from run_folders import run_with_gaps
+
+LAWS = ["E", "C", "G", "U", "R", "GM"]
+
+
+@pytest.mark.parametrize(
+    ("differences", "p"),
+    [
+        ([1.0, 2.0, 3.0], 1 / 8),
+        ([1.0, -1.0], 3 / 4),
+        ([-1.0, -2.0], 1.0),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], 1 / 32),
+        ([0.0], 1.0),
+    ],
+)
+def test_the_paired_test_counts_signs_that_would_do_as_well(differences, p):
+    assert sign_flip(differences) == pytest.approx(p)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=8))
+def test_p_is_a_share_and_never_nought(differences):
+    assert 1 / 2 ** len(differences) <= sign_flip(differences) <= 1
+
+
+def test_many_pairs_are_tested_at_random_but_always_alike():
+    differences = list(np.linspace(0.1, 1, EXACT + 5))
+    assert sign_flip(differences) == sign_flip(differences) == pytest.approx(1 / 2**EXACT)
+
+
+def test_one_run_has_a_value_and_several_have_mean_and_deviation():
+    one, two = metrics(np.array([[4.0], [2.0]])), metrics(np.array([[4.0], [3.0]]))
+    assert over([], "AP") is None
+    assert over([one], "AP") == 2.0
+    assert over([one, two], "AP") == (2.5, 0.5)
+    assert over([one], "Gen") is None
+
+
+def found_runs(tmp_path, choice, names, gap):
+    """A finished run for every job, whose last gap is what `gap` says of its settings."""
+    runs = {}
+    for job in make_plan([experiment(name) for name in names], choice).jobs:
+        run = job.settings
+        values = {name: getattr(run, name) for name in ("problem", "method", "options", "order", "epochs", "seed")}
+        path = run_with_gaps(
+            tmp_path / job.name, [[50.0] * 6, [gap(run)] * 6], [0, 10], LAWS,
+            **values, sizes=dict(run.sizes), solver=dict(run.solver), learner=dict(run.learner), batches=run.batches,
+        )  # fmt: skip
+        runs[job.name] = path
+    return Found(runs, tmp_path)
+
+
+def test_table_1_has_means_over_orders_and_mt_ref_its_one_run(tmp_path):
+    choice = Choice(scale("smoke"), ("tsp",), (1, 2, 3))
+    gap = {"mt-ref": 1.0, "fine-tuning": 8.0, "li": 6.0, "llr-bc": 4.0, "dree": 2.0}
+    found = found_runs(tmp_path, choice, ["table1"], lambda run: gap[run.method] + run.order)
+    (table,) = experiment("table1").tables(choice, found)
+    rows = {row.keys[1]: row for row in table.rows}
+    assert rows["MT-Ref"].cells[0].ours == pytest.approx(2.0)
+    assert rows["MT-Ref"].reference
+    assert [cell.ours for cell in rows["MT-Ref"].cells[1:]] == [None, None, None]
+    assert rows["DREE"].cells[0].ours == pytest.approx((4.0, np.std([3, 4, 5])))
+    assert rows["DREE"].cells[0].published == (1.19, 0.27)
+    assert rows["DREE"].cells[0].difference == pytest.approx(4 - 1.19)
+    assert len(rows["Li"].runs) == 3
+    assert any(
+        "DREE against LLR-BC: AP lower by 2.00 on average over 3 pairs, p = 0.125" in note for note in table.notes
+    )
+    assert any(note.startswith("Not at the paper's scale") for note in table.notes)
+
+
+def test_a_run_that_is_missing_leaves_a_dash(tmp_path):
+    choice = Choice(scale("smoke"), ("cvrp",), (1,))
+    (table,) = experiment("ablation").tables(choice, Found({}, tmp_path))
+    assert [row.keys for row in table.rows] == [("CVRP", name) for name in ("w.o.PIR", "w.o.BR", "w.o.EE", "DREE")]
+    assert all(cell.ours is None for row in table.rows for cell in row.cells)
+    assert table.rows[0].cells[0].published == 4.07
+
+
+def test_hyperparameters_have_each_problems_own_alphas():
+    lines = experiment("hyperparameters").lines(Choice())
+    alphas = [(line.keys, line.runs[0].options) for line in lines if line.keys[1].startswith("alpha")]
+    assert alphas == [
+        (("CVRP", "alpha(50)"), {"alpha": 50.0}),
+        (("CVRP", "alpha(200)"), {"alpha": 200.0}),
+        (("TSP", "alpha(5)"), {"alpha": 5.0}),
+        (("TSP", "alpha(20)"), {"alpha": 20.0}),
+    ]

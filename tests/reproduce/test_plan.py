@@ -1,0 +1,131 @@
+"""Plans: every training of the paper once, however many tables need it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dree.data.published import published
+from dree.errors import DreeError
+from dree.experiments.naming import keyed_name
+from dree.lifelong import METHODS
+from dree.reproduce import EXPERIMENTS, Choice, experiment
+from dree.reproduce.estimate import in_words, run_seconds
+from dree.reproduce.lines import MetricsExperiment
+from dree.reproduce.plan import make_plan
+from dree.reproduce.scales import SCALES, scale
+from dree.settings import override
+
+EVERY = list(EXPERIMENTS.values())
+PAPER = {  # trainings, as the paper's appendix and tables have them
+    "table1": 42, "orders": 40, "table2": 10, "curves": 8, "table3": 12, "table4": 12, "ablation": 8, "lade": 25,
+    "lade-regions": 25, "hyperparameters": 18, "finer": 8, "llrbc-frequency": 6, "mt-cumulative": 4, "overhead": 2,
+}  # fmt: skip
+
+
+def test_the_paper_takes_119_trainings():
+    plan = make_plan(EVERY, Choice(), regardless=True)
+    assert len(plan.jobs) == 119
+    assert {name: len(jobs) for name, jobs in plan.needs.items() if jobs} == PAPER
+    assert len({job.name for job in plan.jobs}) == 119
+
+
+def test_a_run_wanted_with_and_without_finer_tests_is_made_once_with_them():
+    table, tests = experiment("table1"), experiment("finer")
+    plan = make_plan([table, tests], Choice(scale("smoke"), problems=("tsp",), orders=(1, 2)))
+    assert len(plan.jobs) == 1 + 2 * 4
+    kinds = {(job.settings.method, job.settings.order): job.settings.tests for job in plan.jobs}
+    assert kinds["dree", 1] == "finer"
+    assert kinds["dree", 2] == kinds["mt-ref", 1] == "principal"
+    assert plan.needs["finer"] < plan.needs["table1"]
+
+
+def test_what_cannot_be_made_is_left_out_and_says_what_it_needs():
+    plan = make_plan(EVERY, Choice())
+    lacking = {each.name: reason for each, reason in plan.lacking}
+    assert set(lacking) == {"table2", "table3", "lade", "lade-regions", "regions", "drift", "finer"}
+    assert "--libraries" in lacking["table2"]
+    assert "--lade" in lacking["lade"]
+    assert "--omni" in lacking["table3"]
+    assert "dree data build --finer" in lacking["finer"]
+    assert not {each.name for each in plan.experiments} & set(lacking)
+    assert all(job.settings.scenario != "lade" for job in plan.jobs)
+
+
+def test_small_scales_lack_nothing_but_third_party_data():
+    plan = make_plan(EVERY, Choice(scale("smoke")))
+    assert {each.name for each, _ in plan.lacking} == {"table2", "lade", "lade-regions", "regions", "drift"}
+    assert len(plan.jobs) == 119 - 25
+
+
+def test_seeds_orders_and_problems_are_those_chosen():
+    plan = make_plan([experiment("orders")], Choice(scale("smoke"), ("tsp",), (2, 4), (7, 8)))
+    assert {(job.settings.problem, job.settings.order, job.settings.seed) for job in plan.jobs} == {
+        ("tsp", order, seed) for order in (2, 4) for seed in (7, 8)
+    }
+    assert len(plan.jobs) == 4 * 2 * 2
+
+
+@pytest.mark.parametrize("each", [e for e in EVERY if isinstance(e, MetricsExperiment)], ids=lambda e: e.name)
+def test_every_published_row_has_its_line_and_every_line_its_published_row(each):
+    lines = each.lines(Choice())
+    assert all(line.published for line in lines)
+    rows = [line.published for line in lines]
+    left = [row for row in published(each.table).rows if row not in rows]
+    assert left == []
+
+
+def test_runs_with_other_settings_have_other_names_and_the_device_is_none_of_them():
+    settings = scale("smoke").settings(method="dree")
+    names = [
+        keyed_name(override(settings, change))
+        for change in ({}, {"seed": 1}, {"options.alpha": 3.0}, {"spec": "official"})
+    ]
+    assert len(set(names)) == 4
+    assert keyed_name(override(settings, {"device": "cpu", "checkpoint_seconds": 1.0})) == names[0]
+    assert names[0].startswith("cvrp-drift-1-dree-T10-seed0-")
+
+
+def test_an_unknown_experiment_suggests():
+    with pytest.raises(DreeError, match="Did you mean 'table1'"):
+        experiment("tabel1")
+
+
+def test_the_paper_scale_is_the_papers_settings():
+    from dree.experiments import RunSettings
+
+    assert SCALES["paper"].settings(method="dree", order=3) == RunSettings(method="dree", order=3)
+
+
+@pytest.mark.parametrize("name", ["small", "smoke"])
+def test_methods_have_batches_in_the_papers_ratio(name):
+    chosen = scale(name)
+    one = chosen.settings(method="fine-tuning").batches
+    assert one == chosen.batches
+    assert chosen.settings(method="dree").batches == max(1, round(one * 128 / METHODS["fine-tuning"].batches_per_epoch))
+    assert chosen.settings(base="omni", method="dree").batches == max(1, round(one * 128 / 164 / 8))
+
+
+def test_a_longer_run_is_estimated_to_take_longer():
+    short, long = (run_seconds(scale("smoke").settings(device="cpu", epochs=epochs)) for epochs in (10, 1000))
+    assert 1 < short < long
+    assert run_seconds(scale("smoke").settings(device="cpu", method="dree", epochs=1000, batches=1)) > long
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(5, "5 s"), (600, "10 min"), (7200, "2.0 h"), (5 * 86400, "5 days"), (1e9, "32 years")]
+)
+def test_durations_are_written_for_people(seconds, words):
+    assert in_words(seconds) == words
+
+
+def test_paths_to_third_party_data_lead_to_their_experiments():
+    slice_ = Path(__file__).parents[2] / "../shared/data"
+    libraries = slice_.resolve()
+    if not libraries.is_dir():
+        pytest.skip("third-party data are not here")
+    choice = Choice(scale("smoke"), libraries=libraries, lade=libraries / "lade/delivery_sh_sample.csv")
+    plan = make_plan(EVERY, choice)
+    assert plan.lacking == ()
+    assert {job.settings.region for job in plan.jobs if job.settings.scenario == "lade"} == {"sh-1"}

@@ -1,0 +1,86 @@
+"""`dree pretrain` as a user meets it: evaluate, solve and run take what it makes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from command_line import dree, invoke
+from dree.errors import DreeError
+from small_runs import PRETRAINING, SMALL, as_options
+
+QUICK = as_options(PRETRAINING)
+NETWORK = as_options({name: value for name, value in PRETRAINING.items() if name.startswith("solver.")})
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("pretrained") / "omni"
+    shown = invoke("pretrain", "omni", "--problem", "cvrp", "--preset", "small", *QUICK, "--out", out)
+    return out, shown
+
+
+def test_it_says_what_it_does_and_shows_gaps_before_and_after(pretrained):
+    out, shown = pretrained
+    assert "to the best tours found so far, not to a classical solver's" in shown
+    assert "iteration 12 of 12, n = 10: gap of the distributions" in shown
+    assert "before" in shown
+    assert "GM30" in shown
+    assert f"dree run --solver omni --start {out}" in shown
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert (manifest["kind"], manifest["settings"]["base"]) == ("pretrained", "omni")
+    assert manifest["pretrained"]["iterations"] == 12
+    assert manifest["pretrained"]["order"] == "second"
+
+
+def test_evaluate_and_solve_take_its_solver(pretrained, tmp_path):
+    out, _ = pretrained
+    shown = invoke("evaluate", out, "--limit", 2, "--device", "cpu")
+    assert "encoded together: 100 consecutive instances" in shown
+    stops = {"coordinates": [[0, 0], [3, 0], [3, 4], [0, 4]], "demands": [0, 2, 3, 1], "capacity": 5}
+    (tmp_path / "stops.json").write_text(json.dumps(stops))
+    invoke("solve", tmp_path / "stops.json", "--run", out, "--json", tmp_path / "routes.json")
+    routes = json.loads((tmp_path / "routes.json").read_text())["routes"]
+    assert sorted(node for route in routes for node in route) == [1, 2, 3]
+
+
+def test_a_run_starts_from_it(pretrained, tmp_path):
+    out, _ = pretrained
+    words = ["run", "--preset", "demo", "--problem", "cvrp", "--solver", "omni", "--start", out]
+    run = [*as_options({**SMALL, "epochs": 5, "batches": 1}), *NETWORK, "--out", tmp_path / "run"]
+    invoke(*words, *run)
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    assert manifest["start"]["name"] == "omni"
+    assert manifest["settings"]["base"] == "omni"
+
+
+def test_a_run_is_not_resumed_as_a_pretraining_nor_the_other_way_round(pretrained, tmp_path):
+    out, _ = pretrained
+    with pytest.raises(DreeError, match=r"is a pretraining, not a run\. Go on with: dree pretrain --resume"):
+        invoke("run", "--resume", out)
+    assert "is at iteration 12 of 12" in invoke("pretrain", "--resume", out)
+    with pytest.raises(DreeError, match="give --resume and nothing else"):
+        invoke("pretrain", "--resume", out, "--problem", "tsp")
+    for command in (["metrics"], ["report"]):
+        with pytest.raises(DreeError, match="has not been tested yet"):
+            invoke(*command, out)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["pomo"], "Unknown solver to pretrain 'pomo'"),
+        (["omni", "--preset", "big"], "Unknown preset 'big'"),
+        (["omni", "--problem", "vrp"], "Unknown problem 'vrp'"),
+        (["omni", "--set", "order=third"], "Unknown order 'third'"),
+        (["omni", "--set", "iterations=many"], "'iterations' must be int, not 'many'"),
+        (["--resume", "nowhere"], "nowhere is not a run"),
+    ],
+)
+def test_bad_input_ends_in_a_message_and_writes_nothing(tmp_path, words, message):
+    result = dree("pretrain", *words, cwd=tmp_path)
+    assert result.returncode == 2
+    assert message in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr
+    assert not list(tmp_path.iterdir())
