@@ -40,8 +40,8 @@ def reproduce(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     engine: Annotated[str, typer.Option(help="Where runs are carried out: local, or ray.")] = "local",
     workers: Annotated[int | None, typer.Option(help="local, no GPU: processes (default: one for each core).")] = None,
-    share: Annotated[int, typer.Option(help="local: runs that share a GPU.")] = 1,
-    gpus: Annotated[int, typer.Option(help="GPUs for each run.")] = 1,
+    share: Annotated[int, typer.Option(help="Runs that share a GPU.")] = 1,
+    gpus: Annotated[int, typer.Option(help="GPUs that each run has, learned by a process on each.")] = 1,
     address: Annotated[str | None, typer.Option(help="ray: the cluster, such as auto (default: a local one).")] = None,
     store: Annotated[str | None, typer.Option(help="ray: where runs are gathered, as fsspec names it.")] = None,
     tensorboard: Annotated[Path | None, typer.Option(help="Also write TensorBoard logs to this folder.")] = None,
@@ -62,14 +62,14 @@ def reproduce(
         _there(lade),
         _there(libraries),
         _there(omni),
-        {"device": device},
+        {"device": device, "processes": gpus},
     )
     wanted = [*EXPERIMENTS] if names in ([ALL], [LIST]) else names
     experiments = [experiment(name) for name in dict.fromkeys(wanted)]
     if names == [LIST]:
         _show_list(experiments, choice)
         return
-    carried_out_by = _engine(engine, workers, share, gpus, address, store)
+    carried_out_by = _engine(engine, workers, share, address, store)
     _carry_out(experiments, choice, carried_out_by, out or FOLDER / scale, tensorboard)
 
 
@@ -136,7 +136,7 @@ def _show_list(experiments: Sequence[Experiment], choice: Choice) -> None:
     )
 
 
-def _engine(name: str, workers: int | None, share: int, gpus: int, address: str | None, store: str | None) -> Engine:
+def _engine(name: str, workers: int | None, share: int, address: str | None, store: str | None) -> Engine:
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     if name == "local":
@@ -144,10 +144,10 @@ def _engine(name: str, workers: int | None, share: int, gpus: int, address: str 
 
         if address is not None or store is not None:
             raise DreeError("--address and --store belong to --engine ray.")
-        return LocalEngine(workers=workers, share=share, gpus=gpus)
+        return LocalEngine(workers=workers, share=share)
     from dree.experiments.engines.ray_engine import RayEngine
 
-    return RayEngine(address=address, gpus_per_run=gpus / share, store=store)
+    return RayEngine(address=address, gpus_per_run=1 / share, store=store)
 
 
 def _there(path: Path | None) -> Path | None:

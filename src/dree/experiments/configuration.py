@@ -47,6 +47,7 @@ class RunSettings:
     base: str = "pomo"  # the base solver
     start: str | None = None  # the folder of a run, or of a solver from elsewhere, whose weights are the first
     batch_size: int = 32
+    processes: int = 1  # that learn it together, each a share of every batch, on a GPU of its own
     batches: int | None = None  # new batches an epoch; None: the method's own number
     tests: str = "principal"  # what is tested: the principal tasks, or finer: 41 tasks along the drift
     test_every: int = 20  # epochs
@@ -59,10 +60,15 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything is written; of groups keep what differs from the defaults."""
-        for name in ("epochs", "batch_size", "batches", "test_every", "test_instances"):
+        for name in ("epochs", "batch_size", "processes", "batches", "test_every", "test_instances"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise DreeError(f"Setting '{name}' must be at least 1, not {value}.")
+        if self.batch_size % self.processes:
+            raise DreeError(
+                f"{self.processes} processes cannot share batches of {self.batch_size} equally. Change batch_size or "
+                "processes."
+            )
         if not 0 <= self.checkpoint_seconds < float("inf"):
             raise DreeError(f"Setting 'checkpoint_seconds' must be at least 0, not {self.checkpoint_seconds}.")
         if self.device not in DEVICES:

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
@@ -168,7 +168,7 @@ class RunFolder:
         except ValueError as error:
             raise DreeError(f"{path} is damaged ({error}). Remove the line in question.") from None
 
-    def write_gaps(self, epochs: list[int], matrix: np.ndarray[Any, Any], tasks: list[str]) -> None:
+    def write_gaps(self, epochs: list[int], matrix: Sequence[Sequence[float]], tasks: list[str]) -> None:
         """Replace the gap matrix: tested epochs down, test tasks across, per cent."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -188,6 +188,24 @@ class RunFolder:
             return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(header) - 1), header[1:]
         except ValueError as error:
             raise DreeError(f"{path} is damaged ({error}). Remove it; a resumed run writes it again.") from None
+
+
+class Onlooker(RunFolder):
+    """The folder of a run as those of its processes have it that write nothing."""
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """It is, by the first process."""
+        yield
+
+    def truncate_logs(self, epoch: int) -> None:
+        """Nothing."""
+
+    def append(self, name: str, row: dict[str, Any]) -> None:
+        """Nothing."""
+
+    def write_gaps(self, epochs: list[int], matrix: Sequence[Sequence[float]], tasks: list[str]) -> None:
+        """Nothing."""
 
 
 def check_new(path: Path) -> None:

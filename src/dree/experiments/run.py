@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,14 @@ import torch
 from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
+from dree.experiments.companions import companions
 from dree.experiments.configuration import RunSettings
-from dree.experiments.folder import CONVERTED, PRETRAINED, RunFolder, check_new
+from dree.experiments.folder import CONVERTED, PRETRAINED, Onlooker, RunFolder, check_new
 from dree.experiments.material import Material, load_material
 from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
+from dree.lifelong.parallel import Together
 from dree.randomness import named_generator
 
 PAUSE = 20  # from one checkpoint to the next, at least so many times as long as the first took to write
@@ -89,6 +91,19 @@ class Run:
             )
         return run
 
+    @staticmethod
+    def accompany(path: Path, together: Together) -> None:
+        """Learn a share of a run that the first of several processes is finishing; which writes and tests alone."""
+        epoch = together.agreed(0)  # by now the first one has its folder
+        folder = Onlooker(path)
+        material = load_material(folder.settings(), lambda _: None, no_bar, folder.manifest())
+        run = Run(folder, replace(material, tests={}, held_out={}), lambda _: None)
+        run.learner.together = together
+        run.catch_up()
+        if run.epoch != epoch:
+            raise RuntimeError(f"a process of {path} found epoch {run.epoch} there, and the first one {epoch}")
+        run._go_on(lambda _: None)
+
     def catch_up(self) -> None:
         """Take over the newest good checkpoint, if there is one further on than this."""
         state = load_latest(self.folder.checkpoints, self._say)
@@ -97,22 +112,31 @@ class Run:
 
     def finish(self, watch: Watcher = lambda _: None) -> None:
         """Learn every epoch that is left."""
-        with self.folder.locked():
+        with self.folder.locked(), companions(self.folder.path, self.settings) as together:
+            self.learner.together = together
             self.catch_up()
-            self.folder.truncate_logs(self.epoch)
-            if self.device.type == "cuda":
-                torch.cuda.reset_peak_memory_stats(self.device)
-            if self.tested:
-                self.folder.write_gaps(self.tested, np.array(self.matrix), list(self.tests))
-            else:
-                self.test()
-                self.checkpoint()
-            while self.epoch < self.stream.epochs:
-                watch(self.learn_epoch())
+            together.agreed(self.epoch)
+            self._go_on(watch)
+
+    def _go_on(self, watch: Watcher) -> None:
+        """The same for each process of a run."""
+        self.folder.truncate_logs(self.epoch)
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        if self.tested:
+            self.folder.write_gaps(self.tested, self.matrix, list(self.tests))
+        else:
+            self.test()
+            self.checkpoint()
+        while self.epoch < self.stream.epochs:
+            watch(self.learn_epoch())
+        self.learner.together.agreed(0)  # the others stay until the first has written all
 
     def learn_epoch(self) -> Tested:
         """Learn the next epoch; test and checkpoint where they are due."""
         epoch, learner, settings = self.epoch + 1, self.learner, self.settings
+        if learner.together.size != settings.processes:
+            raise DreeError(f"{self.folder.path} is learned by {settings.processes} processes, so only as a whole.")
         began = time.perf_counter()
         if epoch > 1 and self.stream.begins(epoch) and not self.stream.ends(epoch):
             learner.renew_optimiser()  # another task has come to stay
@@ -146,7 +170,7 @@ class Run:
             report = report | self.generalise()
         self.folder.append("metrics.jsonl", {"epoch": epoch, "task": name, "loss": loss, "cost": cost} | report)
         self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds, "peak_bytes": self.peak_bytes()})
-        if epoch == self.stream.epochs or time.perf_counter() >= self._next_checkpoint:
+        if epoch == self.stream.epochs or learner.together.agreed(time.perf_counter() >= self._next_checkpoint):
             self.checkpoint()
         return Tested(epoch, name, cost, gaps)
 
@@ -162,7 +186,7 @@ class Run:
         gaps = {name: average_gap(self.learner.solver, test) for name, test in self.tests.items()}
         self.tested.append(self.epoch)
         self.matrix.append(list(gaps.values()))
-        self.folder.write_gaps(self.tested, np.array(self.matrix), list(self.tests))
+        self.folder.write_gaps(self.tested, self.matrix, list(self.tests))
         return gaps
 
     def generalise(self) -> dict[str, Any]:
@@ -174,21 +198,33 @@ class Run:
     def checkpoint(self) -> None:
         """Write what is needed to go on from here; the next one waits, so that writing takes little of the time."""
         wait, began = self.settings.checkpoint_seconds, time.perf_counter()
-        save_checkpoint(self.folder.checkpoints, self.epoch, self.state_dict())
+        state = self.state_dict()
+        if self.learner.together.rank == 0:
+            save_checkpoint(self.folder.checkpoints, self.epoch, state)
         self.saved, ended = self.epoch, time.perf_counter()
         self._next_checkpoint = ended + (wait and max(wait, PAUSE * (ended - began)))
 
     def state_dict(self) -> dict[str, Any]:
-        """The learner, and where the run is."""
+        """The learner, and where the run is; with several processes, also what the others' methods remember."""
+        learner = self.learner.state_dict()
+        others = self.learner.together.states(learner["method"])
         return {
             "epoch": self.epoch,
             "tested": self.tested,
             "matrix": self.matrix,
-            "learner": self.learner.state_dict(),
+            "learner": learner,
+            **({"others": others} if others else {}),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where an earlier `state_dict` was taken."""
+        others, rank = state.get("others", []), self.learner.together.rank
+        if len(others) + 1 != self.settings.processes:
+            raise DreeError(
+                f"The checkpoint in {self.folder.path} is of {len(others) + 1} processes, and the run is to have "
+                f"{self.settings.processes}. What each of them remembers cannot be dealt out anew: set processes to "
+                f"{len(others) + 1} again."
+            )
         self.epoch = self.saved = state["epoch"]
         self.tested, self.matrix = state["tested"], state["matrix"]
-        self.learner.load_state_dict(state["learner"])
+        self.learner.load_state_dict(state["learner"] | ({"method": others[rank - 1]} if rank else {}))

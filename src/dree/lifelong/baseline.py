@@ -43,6 +43,7 @@ class GreedyBaseline:
         """Replace the copy if on new instances of a task the solver is clearly better; whether it was."""
         instances = task.sample(learner.settings.baseline_instances, generator).to(learner.device)
         better = mean_cost(learner, learner.solver, instances) + CLEARLY < mean_cost(learner, self.solver, instances)
+        better = bool(learner.together.agreed(better))  # where rounding may decide
         if better:
             self.load_state_dict(learner.solver.state_dict())
         return better

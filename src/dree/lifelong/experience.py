@@ -78,9 +78,9 @@ class Experience:
         return rules(self.instances.problem).needed(self.actions[:, None])
 
     def cut(self, length: int) -> Experience:
-        """The first so many actions of every tour, and nothing more in memory."""
-        if length == self.actions.shape[1]:
-            return self
+        """The first so many actions of every tour, and nothing more in memory; shorter ones are padded."""
+        if length >= self.actions.shape[1]:
+            return self.padded(length)
         actions, behaviour = self.actions[:, :length].clone(), self.behaviour[:, : length - 1].clone()
         return Experience(self.instances, self.costs, actions, behaviour)
 

@@ -24,8 +24,8 @@ class FlatParameters:
         self._begins = [sum(sizes[:index]) for index in range(len(sizes))]
         first = self.parameters[0]
         self.weights = nn.Parameter(torch.zeros(sum(sizes), dtype=first.dtype, device=first.device))
-        self.weights.grad = torch.zeros_like(self.weights)
-        gradients = self.views(self.weights.grad)
+        self.weights.grad = self.gradient = torch.zeros_like(self.weights)
+        gradients = self.views(self.gradient)
         for parameter, weights, gradient in zip(
             self.parameters, self.views(self.weights.detach()), gradients, strict=True
         ):
@@ -50,7 +50,6 @@ class FlatParameters:
 
     def clear_gradient(self) -> None:
         """Set the gradient to zero, in place: the parameters' are views of it."""
-        assert self.weights.grad is not None
         for parameter, weights, gradient in self._places:
             own = parameter.grad
             if parameter.data_ptr() != weights or own is None or own.data_ptr() != gradient:
@@ -58,4 +57,4 @@ class FlatParameters:
                     "The solver's weights or gradients are no longer those its learner was made with. Move or convert "
                     "a solver before it is given to a learner, give it to one only, and leave zero_grad to that."
                 )
-        self.weights.grad.zero_()
+        self.gradient.zero_()

@@ -19,6 +19,7 @@ from dree.lifelong.baseline import BASELINES, GreedyBaseline
 from dree.lifelong.flat import FlatParameters
 from dree.lifelong.graphs import Graphs, Work
 from dree.lifelong.methods import Lesson, Method
+from dree.lifelong.parallel import Together
 from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
 from dree.settings import build
@@ -78,6 +79,7 @@ class Learner:
         self.settings = settings = settings or build(LearnerSettings, solver.learning)
         self.seed = seed
         self.batches = 0  # learned so far
+        self.together = Together()  # with other processes, where there are several
         self.device = next(solver.parameters()).device
         self.baseline = GreedyBaseline(solver) if settings.baseline == "greedy" else None
         self._flat = FlatParameters(solver)
@@ -87,19 +89,20 @@ class Learner:
         self.renew_optimiser()
 
     def learn(self, new: Instances) -> Progress:
-        """Learn one batch of new instances."""
-        lesson = self.attempt(new, "solve")
+        """Learn one batch of new instances; of several processes that are given the same one, each its share."""
+        lesson = self.attempt(self.together.share(new), "solve")
         loss = self.loss(lesson)
         replayed = self.method.replay(self, lesson)
         if replayed is not None:
             loss = loss + replayed
         self._flat.clear_gradient()
         loss.backward()  # type: ignore[no-untyped-call]
+        self.together.average(self._flat.gradient)
         self.optimiser.step()
         self.method.remember(self, lesson)
         self.batches += 1
         _, best = lesson.best()
-        return Progress(loss.detach(), best.costs.mean())
+        return Progress(self.together.mean(loss.detach()), self.together.mean(best.costs.mean()))
 
     def attempt(self, instances: Instances, purpose: str) -> Lesson:
         """Solve a batch and its symmetric copies by sampling, ready to be learned."""
@@ -165,7 +168,7 @@ class Learner:
             return work(generator, Instances(*tensors[:fields]), *tensors[fields:])
 
         tensors = [(*instances.tensors(), *inputs) for instances, inputs in pieces]
-        return self._graphs.differentiate(name, on_tensors, tensors, named_seed(self.seed, purpose, self.batches))
+        return self._graphs.differentiate(name, on_tensors, tensors, named_seed(self.seed, *self._draw(purpose)))
 
     def encode(self, instances: Instances, solver: Solver | None = None) -> Any:
         """The solver's encoding (or another solver's) in the learner's precision, with gradient."""
@@ -177,11 +180,15 @@ class Learner:
         return self._graphs is not None and self.solver.capturable(nodes)
 
     def generator(self, purpose: str) -> torch.Generator:
-        """The generator of this batch for one purpose."""
-        return named_generator(self.seed, purpose, self.batches, device=self.device)
+        """The generator of this batch for one purpose; each of several processes has its own."""
+        return named_generator(self.seed, *self._draw(purpose), device=self.device)
+
+    def _draw(self, purpose: str) -> tuple[str | int, ...]:
+        rank = self.together.rank
+        return (purpose, self.batches, rank) if rank else (purpose, self.batches)
 
     def chance(self, purpose: str) -> torch.Generator:
-        """The same for decisions that are made on the host, whatever the device."""
+        """The same for decisions that are made on the host, whatever the device, and in all processes alike."""
         return named_generator(self.seed, purpose, self.batches)
 
     def restart(self) -> None:

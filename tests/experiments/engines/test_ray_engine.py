@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,7 @@ def test_a_killed_worker_costs_no_more_than_the_time_since_its_checkpoint(tmp_pa
     assert killed
     assert [outcome.run for outcome in outcomes] == [tmp_path / "out/runs/first", tmp_path / "out/runs/second", None]
     assert "not a run" in str(outcomes[2].error)
+    assert [each.job for each in news if each.error == outcomes[2].error] == ["wrong"]
     assert content(tmp_path / "out", small_jobs()) == whole
     news.clear()
     engine.carry_out(small_jobs(), tmp_path / "out", news.append)
@@ -73,7 +75,8 @@ def test_a_killed_worker_costs_no_more_than_the_time_since_its_checkpoint(tmp_pa
 
 @pytest.mark.usefixtures("_cluster")
 def test_on_a_shared_disk_it_needs_no_store(tmp_path, whole):
-    jobs = small_jobs()[1:]
+    """Nor does a run need a GPU, where the cluster has none."""
+    jobs = [Job("second", replace(small_jobs()[1].settings, device="auto"))]
     (outcome,) = RayEngine().carry_out(jobs, tmp_path, lambda _: None)
     assert (outcome.run, outcome.error) == (tmp_path / RUNS / "second", None)
     assert content(tmp_path, jobs).items() <= whole.items()
@@ -82,7 +85,7 @@ def test_on_a_shared_disk_it_needs_no_store(tmp_path, whole):
 @pytest.mark.usefixtures("_cluster")
 def test_more_gpus_than_the_cluster_has_are_refused(tmp_path):
     with pytest.raises(DreeError, match=r"have 0\.5 GPUs, but the Ray cluster has 0"):
-        RayEngine(gpus_per_run=0.5).carry_out(small_jobs(), tmp_path, lambda _: None)
+        RayEngine(gpus_per_run=0.5).carry_out([Job("job", small(device="cuda"))], tmp_path, lambda _: None)
 
 
 @pytest.mark.parametrize("form", ["{}", "ray://{}", "auto"])

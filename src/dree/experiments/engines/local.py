@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-import torch
-
 from dree.errors import DreeError
 from dree.experiments.engines.base import Engine, Job, News, Outcome, Tell
 from dree.experiments.engines.local_worker import work_through
-from dree.experiments.engines.work import found
+from dree.experiments.engines.work import TRIES, found, settled
+from dree.experiments.processes import how_it_ended, not_interrupted, visible_devices
 
-TRIES = 3  # how often a job whose process died is taken up again, the first time included
 GRACE = 5.0  # seconds for a process that was told to end
 
 
@@ -36,36 +33,33 @@ class LocalEngine(Engine):
     """Worker processes on this machine: `share` for each GPU or, without GPUs, one for each core.
 
     `workers` is their number where there is no GPU, `devices` the GPUs to use, named as in CUDA_VISIBLE_DEVICES
-    (default: all), `gpus` how many of them each run has.
+    (default: all). Where runs have several processes, a worker has as many GPUs or cores.
     """
 
-    def __init__(
-        self, workers: int | None = None, devices: Sequence[str] | None = None, share: int = 1, gpus: int = 1
-    ) -> None:
-        for name, value in {"workers": workers, "share": share, "gpus": gpus}.items():
+    def __init__(self, workers: int | None = None, devices: Sequence[str] | None = None, share: int = 1) -> None:
+        for name, value in {"workers": workers, "share": share}.items():
             if value is not None and value < 1:
                 raise DreeError(f"The local engine needs {name} to be at least 1, not {value}.")
-        self.workers, self.share, self.gpus = workers, share, gpus
+        self.workers, self.share = workers, share
         self.devices = visible_devices() if devices is None else list(devices)
 
     def slots(self, jobs: Sequence[Job]) -> list[Slot]:
         """The places there are; how many threads each has does not depend on how many jobs are left."""
+        each = max((job.settings.processes for job in jobs), default=1)
         cores = _cores()
         if not self.devices or all(job.settings.device == "cpu" for job in jobs):
-            number = self.workers or cores
-            return [Slot(threads=max(1, cores // number) if number > 1 else None)] * number
-        if self.gpus > len(self.devices):
-            raise DreeError(f"{self.gpus} GPUs are wanted for each run, but {len(self.devices)} are here.")
-        groups = [
-            tuple(self.devices[first : first + self.gpus])
-            for first in range(0, len(self.devices) - self.gpus + 1, self.gpus)
-        ]
-        threads = max(1, cores // (len(groups) * self.share))
+            number = self.workers or max(1, cores // each)
+            several = number * each > 1
+            return [Slot(threads=max(1, cores // (number * each)) if several else None)] * number
+        if each > len(self.devices):
+            raise DreeError(f"A run is to have {each} GPUs, but {len(self.devices)} are here.")
+        groups = [tuple(self.devices[at : at + each]) for at in range(0, len(self.devices) - each + 1, each)]
+        threads = max(1, cores // (len(groups) * each * self.share))
         return [Slot(group, threads) for _ in range(self.share) for group in groups]
 
     def carry_out(self, jobs: Sequence[Job], out: Path, tell: Tell) -> list[Outcome]:
         """Finish the run of every job in `out/runs/<name>`; interrupted, all of them can go on later."""
-        outcomes = {job.name: outcome for job in jobs if (outcome := found(job, out, tell))}
+        outcomes = {job.name: settled(outcome, tell) for job in jobs if (outcome := found(job, out, tell))}
         waiting, deaths = deque(job for job in jobs if job.name not in outcomes), Counter[str]()
         with ExitStack() as stack:
             workers = [stack.enter_context(_Worker(slot, out)) for slot in self.slots(jobs)[: len(waiting)]]
@@ -79,22 +73,21 @@ class LocalEngine(Engine):
                     job, heard = worker.hear()
                     if isinstance(heard, News):
                         tell(heard)
-                    elif isinstance(heard, Outcome):
-                        outcomes[job.name] = heard
-                    else:
+                        continue
+                    if heard is None:
                         deaths[job.name] += 1
                         if deaths[job.name] < TRIES:
                             waiting.appendleft(job)
-                        else:
-                            outcomes[job.name] = Outcome(job, None, _obituary(worker.exit_code))
+                            continue
+                        heard = _died(job, worker.exit_code)
+                    outcomes[job.name] = settled(heard, tell)
         return [outcomes[job.name] for job in jobs]
 
 
-def visible_devices() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
-    count = torch.cuda.device_count()
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return named.split(",")[:count] if named else [str(number) for number in range(count)]
+def _died(job: Job, code: int | None) -> Outcome:
+    """Of a job that took its process with it again and again."""
+    again = "Started again, it goes on from its last checkpoint."
+    return Outcome(job, None, f"Its process died {TRIES} times; the last one {how_it_ended(code)}. {again}")
 
 
 def _cores() -> int:
@@ -148,7 +141,7 @@ class _Worker:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=work_through, args=(theirs, self.slot.devices, self.slot.threads))
-        with _not_interrupted():
+        with not_interrupted():
             self._process.start()
         theirs.close()
 
@@ -163,24 +156,3 @@ class _Worker:
             process.kill()
             process.join()
         self.exit_code = process.exitcode
-
-
-@contextmanager
-def _not_interrupted() -> Iterator[None]:
-    """Processes started here never hear of Ctrl-C, which a terminal sends to all: their parent stops them."""
-    resource_tracker.ensure_running()  # it would lift the block again when the first process starts it
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _obituary(code: int | None) -> str:
-    """Why there is no run, of a job that took its process with it."""
-    how = f"ended with exit code {code}"
-    if code is not None and code < 0:
-        how = f"was killed by {signal.Signals(-code).name}"
-        if -code == signal.SIGKILL:
-            how += ", as the system does when memory runs out"
-    return f"Its process died {TRIES} times; the last one {how}. Started again, it goes on from its last checkpoint."

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
-from multiprocessing import parent_process
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 
 import torch
 
 from dree.experiments.engines.base import News, Outcome
 from dree.experiments.engines.work import carry_out_one
+from dree.experiments.processes import end_with_parent
 
 
 def work_through(connection: Connection, devices: tuple[str, ...], threads: int | None) -> None:
@@ -33,18 +32,3 @@ def work_through(connection: Connection, devices: tuple[str, ...], threads: int 
         except EOFError:
             return
         say(carry_out_one(job, out, say))
-
-
-def end_with_parent() -> None:
-    """End this process, whatever it is at, when its parent dies: even one that is killed must not leave it behind.
-
-    It would go on for nobody, and the lock that it holds would keep the next process from its run.
-    """
-    parent = parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, name="end with parent", daemon=True).start()

@@ -20,7 +20,7 @@ import torch
 from dree.errors import DreeError
 from dree.experiments.engines.base import RUNS, Engine, Job, News, Outcome, Tell
 from dree.experiments.engines.store import Store
-from dree.experiments.engines.work import carry_out_one, check_folder, found
+from dree.experiments.engines.work import carry_out_one, check_folder, found, settled
 
 RETRIES = 5  # of a job whose process or node was lost: on a cluster that is nothing unusual
 KNOCK = 5.0  # seconds for the cluster to answer at its address; Ray itself would try for minutes
@@ -30,11 +30,12 @@ LISTEN = 0.5  # seconds from one look at the news to the next
 class RayEngine(Engine):
     """A Ray cluster: at an `address` (`auto`, `host:port`, `ray://host:port`), or one started here for the time.
 
-    A run has `gpus_per_run` GPUs, a part of one too. Runs are carried out in `out`, which all nodes must share, or on
-    the nodes' own disks, copied to `store`, an fsspec URL, at every checkpoint, and from there to `out`.
+    A run has `gpus_per_run` GPUs, a part of one too, unless its device is the CPU or the cluster has no GPUs. Runs are
+    carried out in `out`, which all nodes must share, or on the nodes' own disks, copied to `store`, an fsspec URL, at
+    every checkpoint, and from there to `out`.
     """
 
-    def __init__(self, address: str | None = None, gpus_per_run: float = 0, store: str | None = None) -> None:
+    def __init__(self, address: str | None = None, gpus_per_run: float = 1, store: str | None = None) -> None:
         if not 0 <= gpus_per_run < math.inf or (gpus_per_run > 1 and gpus_per_run != int(gpus_per_run)):
             raise DreeError(f"A run can have a part of a GPU or several whole ones, not {gpus_per_run}.")
         self.address, self.gpus_per_run, self.store = address, gpus_per_run, store
@@ -42,19 +43,20 @@ class RayEngine(Engine):
     def carry_out(self, jobs: Sequence[Job], out: Path, tell: Tell) -> list[Outcome]:
         """Finish the run of every job; interrupted, all of them can go on later."""
         out = out.resolve()
-        outcomes = {job.name: outcome for job in jobs if (outcome := found(job, out, tell))}
+        outcomes = {job.name: settled(outcome, tell) for job in jobs if (outcome := found(job, out, tell))}
         if len(outcomes) < len(jobs):
             ray = _load_ray()
             with _connected(ray, self.address):
-                self._check_resources(ray)
                 waiting = [job for job in jobs if job.name not in outcomes]
-                outcomes |= {outcome.job.name: outcome for outcome in self._finished(ray, waiting, out, tell)}
+                for outcome in self._finished(ray, waiting, out, tell):
+                    outcomes[outcome.job.name] = settled(outcome, tell)
         return [outcomes[job.name] for job in jobs]
 
     def _finished(self, ray: Any, jobs: Sequence[Job], out: Path, tell: Tell) -> Iterator[Outcome]:
         """The outcomes of tasks, as they end."""
+        tasks_of = {job.name: self._task(ray, job) for job in jobs}
         board = ray.remote(num_cpus=0, max_restarts=-1)(_Board).remote()
-        tasks = {self._task(ray, job).remote(job, out, self.store, board, sys.argv): job for job in jobs}
+        tasks = {tasks_of[job.name].remote(job, out, self.store, board, sys.argv): job for job in jobs}
         try:
             while tasks:
                 ended, _ = ray.wait(list(tasks), timeout=LISTEN)
@@ -68,8 +70,20 @@ class RayEngine(Engine):
                 ray.cancel(task, force=True)
 
     def _task(self, ray: Any, job: Job) -> Any:
-        """What carries out a job."""
-        return ray.remote(num_cpus=1, num_gpus=self.gpus_per_run, max_retries=RETRIES)(_carry_out)
+        """What carries out a job, with a core and a GPU for each process of its run; or a part of a GPU, or none.
+
+        What the cluster could never give is refused: Ray would wait for it to grow.
+        """
+        processes, there = job.settings.processes, ray.cluster_resources().get("GPU", 0)
+        gpus = max(self.gpus_per_run, processes) if processes > 1 else self.gpus_per_run
+        if job.settings.device == "cpu" or (job.settings.device == "auto" and not there):
+            gpus = 0
+        if gpus > there:
+            raise DreeError(
+                f"A run is to have {gpus:g} GPUs, but the Ray cluster has {there:g}. Ask for fewer, or add nodes with "
+                "GPUs first."
+            )
+        return ray.remote(num_cpus=processes, num_gpus=gpus, max_retries=RETRIES)(_carry_out)
 
     def _gathered(self, outcome: Outcome, out: Path) -> Outcome:
         """An outcome whose run is in `out`."""
@@ -85,15 +99,6 @@ class RayEngine(Engine):
             advice = "Choose a folder that all nodes share, or give a store."
             return Outcome(job, None, f"The run ended on another node, but is not in {path}. {advice}")
         return Outcome(job, path)
-
-    def _check_resources(self, ray: Any) -> None:
-        """Refuse what the cluster could never do: Ray would wait for it to grow."""
-        gpus = ray.cluster_resources().get("GPU", 0)
-        if self.gpus_per_run > gpus:
-            raise DreeError(
-                f"A run is to have {self.gpus_per_run:g} GPUs, but the Ray cluster has {gpus:g}. Ask for fewer, or add "
-                "nodes with GPUs first."
-            )
 
 
 class _Board:

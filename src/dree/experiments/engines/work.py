@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from dree.errors import DreeError
+from dree.experiments.companions import CompanionError
 from dree.experiments.configuration import RunSettings
 from dree.experiments.engines.base import RUNS, Job, News, Outcome, Tell
 from dree.experiments.engines.store import Store
@@ -25,13 +26,17 @@ from dree.files import write_text
 from dree.lifelong.checkpoint import checkpoints, is_complete
 from dree.settings import differences
 
+TRIES = 3  # how often a job is taken up when its processes die, the first time included
 PATIENCE = 10.0  # seconds for a process that is about to end to let go of a run's folder
 REMEDY = "Move it away or delete it, then start again; nothing in it was touched."
 GOES_ON = "Put that right and start again: the run goes on from its last checkpoint."
 
 
 def found(job: Job, out: Path, tell: Tell) -> Outcome | None:
-    """What is there of a job without any work: its finished run, or a folder in the way; None: it is to be done."""
+    """What is there of a job without any work: its finished run, or a folder in the way; None: it is to be done.
+
+    Like every outcome, one that is a failure is to be told by the engine, when it is `settled`.
+    """
     path = out / RUNS / job.name
     try:
         if not path.exists() or not is_finished(folder := check_folder(path, job.settings)):
@@ -41,6 +46,13 @@ def found(job: Job, out: Path, tell: Tell) -> Outcome | None:
         return Outcome(job, None, str(error))
     tell(News(job.name, epochs[-1], epochs[-1], float(matrix[-1].mean())))
     return Outcome(job, path)
+
+
+def settled(outcome: Outcome, tell: Tell) -> Outcome:
+    """An outcome, once it is told if it is a failure."""
+    if outcome.error is not None:
+        tell(News(outcome.job.name, 0, 0, None, outcome.error))
+    return outcome
 
 
 def carry_out_one(job: Job, out: Path, tell: Tell, store: Store | None = None) -> Outcome:
@@ -56,7 +68,7 @@ def carry_out_one(job: Job, out: Path, tell: Tell, store: Store | None = None) -
             _once_free(lambda: store.fetch(path, lambda copy: check_folder(copy, job.settings)))
         outcome = found(job, out, tell)
         if outcome is None:
-            _finish(job, path, tell, store)
+            _finish_after_all(job, path, tell, store)
         elif outcome.run is None:
             return outcome
         if store is not None:
@@ -73,6 +85,14 @@ def carry_out_one(job: Job, out: Path, tell: Tell, store: Store | None = None) -
         said = f"The run in {path} stopped unexpectedly, by {type(error).__name__}: {error}."
         return Outcome(job, None, f"{said} {_kept_trace(path)}")
     return Outcome(job, path)
+
+
+def _finish_after_all(job: Job, path: Path, tell: Tell, store: Store | None) -> None:
+    """Do what is left of a run, again if one of its processes dies on the way."""
+    for _ in range(TRIES - 1):
+        with suppress(CompanionError):
+            return _finish(job, path, tell, store)
+    return _finish(job, path, tell, store)
 
 
 def _finish(job: Job, path: Path, tell: Tell, store: Store | None) -> None:

@@ -147,8 +147,9 @@ class DREE(Method):
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Keep the new experience if the reservoir takes it, and the enhanced one."""
-        lengths = [experience.needed() for _, experience in self._to_keep]
-        share = self._share or [torch.zeros((), device=learner.device)]
+        together = learner.together
+        lengths = [together.largest(experience.needed()) for _, experience in self._to_keep]
+        share = [together.mean(share) for share in self._share] or [torch.zeros((), device=learner.device)]
         chance = learner.chance("shrink")
         self._outcome = Outcome(self._to_keep, bool(self._share), Reading([*lengths, *share]), chance)
 

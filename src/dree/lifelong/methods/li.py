@@ -104,7 +104,7 @@ class Li(Method):
         """Keep instances that can never be sampled again."""
         slot = self.memory.offer(learner.chance("reservoir")) if self._is_new else None
         if slot is not None:
-            self.memory.put(slot, lesson.originals()[0])
+            self.memory.put(slot, learner.together.whole(lesson.originals()[0]))
 
     def end(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """Refresh the exemplar."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from dree.errors import DreeError
 from dree.lifelong.methods.base import Lesson, Method
@@ -125,7 +126,8 @@ class LLRBC(Method):
     def _collect(self, learner: Learner, lesson: Lesson) -> None:
         """Offer every step of the batch, without its symmetric copies, in which there was something to decide."""
         instances, tours = lesson.originals()
-        actions = learner.solver.rules.trimmed(tours.actions)
+        length = int(learner.together.largest(learner.solver.rules.needed(tours.actions)))
+        actions = functional.pad(tours.actions, (0, length - tours.actions.shape[-1]))  # or cut
         starts = actions[..., 0].clone()
         decisions = actions.shape[-1] - 1 - (instances.problem == "tsp")  # a TSP's last step has no choice
         states, encoding = None, None  # needed now and then only
