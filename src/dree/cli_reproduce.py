@@ -64,9 +64,9 @@ def reproduce(
         _there(omni),
         {"device": device, "processes": gpus},
     )
-    wanted = [*EXPERIMENTS] if names in ([ALL], [LIST]) else names
+    wanted = [*EXPERIMENTS] if {ALL, LIST} & set(names) else names
     experiments = [experiment(name) for name in dict.fromkeys(wanted)]
-    if names == [LIST]:
+    if LIST in names:
         _show_list(experiments, choice)
         return
     carried_out_by = _engine(engine, workers, share, address, store)
@@ -80,18 +80,18 @@ def _carry_out(
 
     from dree.report.live import live_view, tell_all
     from dree.report.tensorboard import tensorboard_logs
-    from dree.reproduce.plan import make_plan
+    from dree.reproduce.plan import make_plan, obstacles
     from dree.reproduce.report import write_report
-    from dree.reproduce.suite import carry_out, evaluate
+    from dree.reproduce.suite import evaluate
 
-    plan = make_plan(experiments, choice)
+    plan = make_plan(experiments, choice, out, obstacles(experiments, choice, say, bar))
     say(_summary(plan, choice, out))
     try:
         with ExitStack() as stack:
             tells = [stack.enter_context(live_view(plan.jobs, console))]
             if tensorboard is not None:
                 tells.append(stack.enter_context(tensorboard_logs(tensorboard)))
-            outcomes = carry_out(plan, choice, engine, out, tell_all(*tells), say, bar)
+            outcomes = engine.carry_out(plan.jobs, out, tell_all(*tells))
     except KeyboardInterrupt:
         fail("Stopped. What was run is kept: the same command goes on.", code=130)
     result = evaluate(plan, choice, outcomes, out, say, bar)
@@ -129,7 +129,7 @@ def _show_list(experiments: Sequence[Experiment], choice: Choice) -> None:
     console.print(table)
     for reason in dict.fromkeys(reason for _, reason in plan.lacking):
         lacking = [experiment.name for experiment, each in plan.lacking if each == reason]
-        say(f"{', '.join(lacking)}: still needs {reason}.")
+        say(f"{', '.join(lacking)}: {reason}")
     say(
         f"Together {len(plan.jobs)} trainings, for many are shared, one after the other about "
         f"{in_words(seconds(plan.jobs))} on {device_in_words(choice.settings())}; tests not counted."
@@ -139,6 +139,8 @@ def _show_list(experiments: Sequence[Experiment], choice: Choice) -> None:
 def _engine(name: str, workers: int | None, share: int, address: str | None, store: str | None) -> Engine:
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
+    if share < 1:
+        raise DreeError(f"--share must be at least 1, not {share}.")
     if name == "local":
         from dree.experiments.engines.local import LocalEngine
 
@@ -153,7 +155,7 @@ def _engine(name: str, workers: int | None, share: int, address: str | None, sto
 def _there(path: Path | None) -> Path | None:
     if path is not None and not path.exists():
         raise DreeError(f"There is no {path}.")
-    return path
+    return None if path is None else path.resolve()  # so that processes elsewhere find it
 
 
 def _chosen(what: str, text: str, known: Sequence[str]) -> list[str]:

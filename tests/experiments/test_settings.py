@@ -104,3 +104,26 @@ def test_omni_learns_from_an_eighth_of_a_methods_batches():
     batches = {method: RunSettings(base="omni", method=method).batches_per_epoch for method in ("dree", "llr-bc")}
     assert batches == {"dree": 16, "llr-bc": 20}
     assert RunSettings(base="omni").learning == RunSettings().learning
+
+
+def test_a_group_may_have_groups_in_it(monkeypatch):
+    from dataclasses import dataclass, field
+
+    from dree.lifelong import METHODS, FineTuning
+
+    @dataclass(frozen=True)
+    class Options:
+        weights: dict[str, float] = field(default_factory=dict)
+
+    monkeypatch.setitem(METHODS, "own", type("Own", (FineTuning,), {"options_class": Options}))
+    settings = RunSettings(method="own", options={"weights": {"a": 1.0}})
+    assert settings.options == {"weights": {"a": 1.0}}
+    assert build(RunSettings, settings.spelled_out()) == settings
+
+
+def test_a_small_network_makes_no_solver_larger_than_it_is():
+    from dree.experiments.configuration import changed_preset
+
+    assert changed_preset("demo", {"base": "omni"}).solver["layers"] == 3
+    small = changed_preset("demo", {"base": "invit"}).spelled_out()["solver"]
+    assert (small["layers"], small["width"]) == (2, 64)

@@ -92,7 +92,7 @@ def test_the_list_has_everything_and_what_it_needs():
         (["table1", "--engine", "slurm"], "Choose from: local, ray"),
         (["table1", "--address", "auto"], "belong to --engine ray"),
         (["lade", "--lade", "nowhere"], "There is no nowhere"),
-        (["table3", "--omni", "."], "no starting model of Omni"),
+        (["table1", "--engine", "ray", "--share", "0"], "--share must be at least 1"),
     ],
 )
 def test_bad_input_is_refused_in_words(arguments, message, tmp_path):
@@ -105,4 +105,55 @@ def test_bad_input_is_refused_in_words(arguments, message, tmp_path):
 def test_nothing_that_can_be_made_is_said_and_not_a_failure(tmp_path):
     made = dree("reproduce", "lade", *SMOKE, cwd=tmp_path)
     assert made.returncode == 0
-    assert "Missing: lade needs LaDe-D's files" in " ".join(made.stdout.split())
+    assert "Missing: lade: needs LaDe-D's files" in " ".join(made.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("metrics.jsonl", b"{}\n"),
+        ("metrics.jsonl", b"[]\n"),
+        ("metrics.jsonl", b"\xff\n"),
+        ("timings.jsonl", b'{"epoch": 1}\n'),
+        ("manifest.json", b'{"settings": null}'),
+    ],
+)
+def test_a_damaged_folder_is_a_sentence_and_others_are_shown(reproduced, tmp_path, name, content):
+    from dree.experiments.engines.work import found
+    from dree.report.suite_page import Suite
+    from dree.reproduce import Choice, experiment
+    from dree.reproduce.plan import make_plan
+    from dree.reproduce.report import run_groups, write_suite_page
+    from dree.reproduce.scales import scale
+
+    place, _ = reproduced
+    shutil.copytree(place / "out", tmp_path / "out")
+    plan = make_plan([experiment("mt-cumulative")], Choice(scale("smoke"), ("tsp",), everywhere={"device": "cpu"}))
+    broken, sound = plan.jobs
+    (tmp_path / "out/runs" / broken.name / name).write_bytes(content)
+    outcomes = [found(job, tmp_path / "out", lambda _: None) for job in (broken, sound)]
+    assert outcomes[1].run is not None
+    if name != "timings.jsonl":
+        assert outcomes[0].error
+    page = write_suite_page(tmp_path / "page.html", Suite("x", groups=run_groups(outcomes, 0)))
+    assert page.is_file()
+
+
+def test_a_run_with_finer_tests_is_taken_for_one_without(reproduced, tmp_path):
+    from dataclasses import replace
+
+    from dree.experiments.naming import keyed_name
+    from dree.reproduce import Choice, experiment
+    from dree.reproduce.plan import finer, make_plan
+    from dree.reproduce.scales import scale
+
+    place, _ = reproduced
+    choice = Choice(scale("smoke"), ("tsp",), everywhere={"device": "cpu"})
+    (job,) = [job for job in make_plan([experiment("mt-cumulative")], choice).jobs if job.settings.method == "dree"]
+    shutil.copytree(place / "out/runs" / job.name, tmp_path / "runs" / (name := keyed_name(finer(job.settings))))
+    manifest = tmp_path / "runs" / name / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"tests": "principal"', '"tests": "finer"'))
+    planned = {job.name for job in make_plan([experiment("mt-cumulative")], choice, tmp_path).jobs}
+    assert name in planned
+    assert job.name not in planned
+    assert replace(job.settings, tests="finer") == finer(job.settings)

@@ -80,6 +80,7 @@ def test_table_1_has_means_over_orders_and_mt_ref_its_one_run(tmp_path):
         "DREE against LLR-BC: AP lower by 2.00 on average over 3 pairs, p = 0.125" in note for note in table.notes
     )
     assert any(note.startswith("Not at the paper's scale") for note in table.notes)
+    assert "Ours over order 1, 2, 3, the paper's over five." in table.notes
 
 
 def test_a_run_that_is_missing_leaves_a_dash(tmp_path):

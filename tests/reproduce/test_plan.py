@@ -8,6 +8,7 @@ import pytest
 
 from dree.data.published import published
 from dree.errors import DreeError
+from dree.experiments import RunSettings
 from dree.experiments.naming import keyed_name
 from dree.lifelong import METHODS
 from dree.reproduce import EXPERIMENTS, Choice, experiment
@@ -87,14 +88,26 @@ def test_runs_with_other_settings_have_other_names_and_the_device_is_none_of_the
     assert names[0].startswith("cvrp-drift-1-dree-T10-seed0-")
 
 
+def test_names_stay_the_same_when_settings_are_added():
+    """Or else everything that anybody has run would be run again."""
+    assert keyed_name(RunSettings(method="dree", order=2, seed=3)) == "cvrp-drift-2-dree-T1000-seed3-ab81c8adea"
+    assert (
+        keyed_name(scale("smoke").settings(base="omni", start="a/b/tsp"))
+        == "cvrp-drift-1-fine-tuning-omni-T10-seed0-95c38c5bc4"
+    )
+
+
+def test_where_data_lie_is_no_part_of_a_name():
+    here, there = (scale("small").settings(scenario="lade", data=data, region="sh-2") for data in ("a.csv", "b/a.csv"))
+    assert keyed_name(here) == keyed_name(there)
+
+
 def test_an_unknown_experiment_suggests():
     with pytest.raises(DreeError, match="Did you mean 'table1'"):
         experiment("tabel1")
 
 
 def test_the_paper_scale_is_the_papers_settings():
-    from dree.experiments import RunSettings
-
     assert SCALES["paper"].settings(method="dree", order=3) == RunSettings(method="dree", order=3)
 
 

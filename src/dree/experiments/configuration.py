@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from dree.data.lade import load_deliveries
 from dree.errors import DreeError, unknown
 from dree.lifelong import LearnerSettings, make_method, method_class
 from dree.problems import rules
-from dree.settings import build, differences, override
+from dree.settings import build, override
 from dree.solvers import Solver, make_solver, solver_class
 from dree.tasks import SCENARIOS, Stream, Task, make_stream
 from dree.tasks.lade import check_ratio
@@ -78,7 +78,8 @@ class RunSettings:
         rules(self.problem)
         defaults = self._groups({}, {}, {})
         for name, values in self._groups(self.options, self.solver, self.learner).items():
-            object.__setattr__(self, name, differences(values, defaults[name]))
+            changed = {member: value for member, value in values.items() if value != defaults[name][member]}
+            object.__setattr__(self, name, changed)
         if self.scenario == LADE:
             self._check_lade()
             return
@@ -196,9 +197,14 @@ def changed_preset(name: str, changes: Mapping[str, Any]) -> RunSettings:
     """A preset with changes by dotted names; among them scenario and base solver, with what belongs to these."""
     start = dict(LADE_START) if changes.get("scenario") == LADE else {}
     if "base" in changes:
-        known = {member.name for member in fields(solver_class(changes["base"]).settings_class)}
-        start["solver"] = {member: value for member, value in preset(name).solver.items() if member in known}
+        start["solver"] = suited(preset(name).solver, changes["base"])
     return override(preset(name), {**start, **changes})
+
+
+def suited(solver: Mapping[str, Any], base: str) -> dict[str, Any]:
+    """Those settings of a small network that another base solver has too, and that make it no larger."""
+    defaults = asdict(solver_class(base).settings_class())
+    return {name: value for name, value in solver.items() if name in defaults and value <= defaults[name]}
 
 
 def preset_of(settings: RunSettings, name: str) -> RunSettings:

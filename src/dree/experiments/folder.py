@@ -110,7 +110,10 @@ class RunFolder:
 
     def settings(self) -> RunSettings:
         """The settings the run was started with; a manifest spells all of them out, so defaults may change."""
-        return build(RunSettings, self.manifest()["settings"])
+        settings = self.manifest()["settings"]
+        if not isinstance(settings, dict):
+            raise DreeError(f"The manifest of {self.path} is damaged: its settings are {settings!r}.")
+        return build(RunSettings, settings)
 
     def stream(self) -> Stream:
         """The run's stream, without the data it was made of: the days of a region are as the manifest has them."""
@@ -162,11 +165,16 @@ class RunFolder:
     def log(self, name: str) -> list[dict[str, Any]]:
         """The complete lines of a log."""
         path = self.path / name
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
         try:
-            return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+            rows = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
         except ValueError as error:
             raise DreeError(f"{path} is damaged ({error}). Remove the line in question.") from None
+        needed = {"metrics.jsonl": {"epoch"}, "timings.jsonl": {"epoch", "seconds"}}.get(name, set())
+        for number, row in enumerate(rows, start=1):
+            if not isinstance(row, dict) or not needed <= set(row):
+                raise DreeError(f"{path} is damaged: line {number} is not what a run writes. Remove it.")
+        return rows
 
     def write_gaps(self, epochs: list[int], matrix: Sequence[Sequence[float]], tasks: list[str]) -> None:
         """Replace the gap matrix: tested epochs down, test tasks across, per cent."""

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from dree.bars import Bars, Say, no_bar
 from dree.data import FILES, SetKey, TestSet, find_set, load_set
+from dree.data.lade import load_deliveries
 from dree.data.testsets import build_command, known_entry
 from dree.errors import DreeError
 from dree.evaluation.day_tests import day_tests, digest_of
 from dree.experiments.configuration import RunSettings
+from dree.experiments.folder import RunFolder
+from dree.experiments.trained import start_record
 from dree.tasks import Stream
 from dree.tasks.lade import LadeStream
 
@@ -57,6 +62,36 @@ def load_material(
 def _record_of(stream: Stream) -> dict[str, Any]:
     """What a manifest keeps of a stream that the settings alone do not give."""
     return {"deliveries": stream.record()} if isinstance(stream, LadeStream) else {}
+
+
+def changed_since(folder: RunFolder, settings: RunSettings) -> str | None:
+    """What a run with these settings would rest on now that is not what the run in a folder rests on, in words."""
+    manifest = folder.manifest()
+    if manifest.get("start") != start_record(settings).get("start"):
+        return "first weights"
+    if settings.data is not None:
+        now = _recorded_days(settings.data, str(settings.region), settings.ratio)
+        return None if manifest.get("deliveries") == now else "deliveries"
+    now_there = {f"{problem}-{task}-{spec}": _digest(problem, task, spec) for problem, task, spec in _keys(settings)}
+    then = manifest["data"]
+    same = all(then.get(name, digest) == digest for name, digest in now_there.items() if digest is not None)
+    return None if same else "test sets"
+
+
+@cache
+def _recorded_days(data: str, region: str, ratio: float | None) -> dict[str, Any]:
+    return load_deliveries(Path(data)).stream(region, ratio).record()
+
+
+@cache
+def _digest(problem: str, task: str, spec: str) -> str | None:
+    stored = find_set(SetKey(problem, task, spec))
+    return None if stored is None else str(stored.entry["sha256"])
+
+
+def _keys(settings: RunSettings) -> list[SetKey]:
+    tasks = settings.test_tasks(settings.stream())
+    return [SetKey(task.problem, task.name, settings.spec) for task in tasks.values()]
 
 
 def load_tests(settings: RunSettings) -> dict[str, TestSet]:

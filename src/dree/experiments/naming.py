@@ -80,8 +80,15 @@ def run_name(settings: RunSettings, start: str = "paper") -> str:
 
 
 def keyed_name(settings: RunSettings) -> str:
-    """A short name with a hash of all settings that matter: runs with one name are the same run."""
-    values = {name: value for name, value in settings.spelled_out().items() if name not in NO_MATTER}
+    """A short name with a hash of all settings that are not the paper's: runs with one name are the same run.
+
+    It stays the same when settings are added. Where data are does not matter, nor where the solver lies that a run
+    starts from, as long as it has the same name.
+    """
+    values = {name: value for name, value in from_preset(settings, "paper").items() if name not in NO_MATTER}
+    values |= {name: getattr(settings, name) for name in IN_NAME | {"region"}}
+    if settings.start is not None:
+        values["start"] = Path(settings.start).name
     digest = blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=5).hexdigest()
     return re.sub(r"[^\w.=+-]+", "-", "-".join([*_name_parts(settings), digest]))
 

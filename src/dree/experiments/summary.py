@@ -117,7 +117,8 @@ def departures(settings: RunSettings) -> dict[str, Any]:
     A method's options are no part of it: they are in the method's title.
     """
     changed = from_preset(settings, "paper").items()
-    return {name: value for name, value in changed if name not in FREE and not name.startswith("options.")}
+    free = FREE | ({"start"} if settings.base == "omni" else set())  # it is meant to start from a learned model
+    return {name: value for name, value in changed if name not in free and not name.startswith("options.")}
 
 
 def _published(settings: RunSettings, kind: Kind) -> Row | None:
@@ -128,6 +129,8 @@ def _published(settings: RunSettings, kind: Kind) -> Row | None:
     paper_length = kind.epochs == PAPER_EPOCHS.get(kind.scenario)
     if not paper_length or settings.sizes or not isinstance(settings.order, int):
         return None
+    if kind.base == "omni" and settings.start is None:
+        return None  # the paper's starts from a meta-learned model
     finer = kind.tests == "finer"
     return published_metrics(kind.problem, kind.method, kind.scenario, settings.order, kind.base, finer)
 

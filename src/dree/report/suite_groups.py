@@ -98,6 +98,8 @@ def _readable(group: RunGroup) -> tuple[dict[str, DrawnRun], list[str]]:
     for label, path in group.runs.items():
         try:
             run = read_run(path)
+            for name in ("metrics.jsonl", "timings.jsonl"):
+                RunFolder(path).log(name)  # says what is wrong with it
             stream = next(iter(runs.values()), run).stream
             if run.stream != stream:
                 raise DreeError(f"{path} has learned from another stream than the others.")

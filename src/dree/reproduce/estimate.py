@@ -42,7 +42,7 @@ def run_seconds(settings: RunSettings) -> float:
     factor = METHODS.get(settings.method, 1.0) * BASES.get(settings.base, 1.0)
     table, speed = _speed(settings)
     each = sum(count * interpolate(table, size) for size, count in _sizes(settings).items())
-    return START_SECONDS + instances * each * factor * speed / 1000
+    return START_SECONDS + instances * each * factor * speed / 1000 / settings.processes
 
 
 def _sizes(settings: RunSettings) -> Counter[int]:

@@ -53,7 +53,8 @@ class MetricsExperiment(Experiment):
         """One table."""
         lines = self.lines(choice)
         rows = [self._row(line, found) for line in lines]
-        notes = [*published(self.table).notes, *notes_on(choice), *compared(lines, found, self.tests)]
+        notes = [*published(self.table).notes, *notes_on(choice), *incomplete(lines, found)]
+        notes += compared(lines, found, self.tests)
         return [PaperTable(self.name, self.title, self.source, self.heads, self.columns, tuple(rows), tuple(notes))]
 
     def _row(self, line: Line, found: Found) -> PaperRow:
@@ -78,6 +79,16 @@ def notes_on(choice: Choice) -> list[str]:
     notes = [] if choice.scale.name == "paper" else [f"Not at the paper's scale: {choice.scale.title}."]
     if len(choice.seeds) > 1:
         notes.append(f"Over {len(choice.seeds)} seeds.")
+    return notes
+
+
+def incomplete(lines: Sequence[Line], found: Found) -> list[str]:
+    """Rows that are not over all their runs."""
+    notes = []
+    for line in lines:
+        there = sum(found.run(run) is not None for run in line.runs)
+        if there < len(line.runs):
+            notes.append(f"{' '.join(line.keys)}: {there} of {len(line.runs)} runs.")
     return notes
 
 

@@ -118,13 +118,13 @@ class Finer(FirstOrder):
 
     def lacks(self, choice: Choice) -> str | None:
         """At the paper's scale, test sets that take hours to build."""
-        missing = [] if choice.scale.finer_instances is not None else self._missing(choice)
+        missing = [] if choice.scale.builds_finer else self._missing(choice)
         return f"{len(missing)} finer test sets. Build them with: dree data build --finer" if missing else None
 
     def prepare(self, choice: Choice, say: Say, bars: Bars) -> None:
         """Build small sets where the scale has such."""
-        if choice.scale.finer_instances is not None:
-            build_missing(self._missing(choice), choice.scale.finer_instances, say, bars)
+        if choice.scale.builds_finer:
+            build_missing(self._missing(choice), say, bars)
 
     def _missing(self, choice: Choice) -> list[SetKey]:
         return missing_sets([choice.settings(problem=problem, tests="finer") for problem in choice.problems])

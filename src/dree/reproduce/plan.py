@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from dree.bars import Bars, Say, no_bar
+from dree.errors import DreeError
 from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job
+from dree.experiments.engines.work import found
 from dree.experiments.naming import keyed_name
 from dree.reproduce.base import Choice, Experiment
 
@@ -17,7 +21,7 @@ class Plan:
 
     experiments: tuple[Experiment, ...]
     jobs: tuple[Job, ...]
-    lacking: tuple[tuple[Experiment, str], ...]  # with what each lacks
+    lacking: tuple[tuple[Experiment, str], ...]  # with what is in the way of each
     needs: Mapping[str, frozenset[str]]  # the names of the jobs of each experiment
 
     def needed_by(self, experiment: Experiment) -> list[Job]:
@@ -25,20 +29,57 @@ class Plan:
         return [job for job in self.jobs if job.name in self.needs[experiment.name]]
 
 
-def make_plan(experiments: Sequence[Experiment], choice: Choice, *, regardless: bool = False) -> Plan:
-    """The runs of all experiments that nothing is missing for, or `regardless` of that.
+def obstacles(
+    experiments: Sequence[Experiment], choice: Choice, say: Say | None = None, bars: Bars = no_bar
+) -> dict[str, str]:
+    """Why experiments cannot be made, by their names; those that can are prepared, if somebody listens."""
+    reasons: dict[str, str] = {}
+    for experiment in experiments:
+        try:
+            lacking = experiment.lacks(choice)
+            if lacking is not None:
+                reasons[experiment.name] = f"needs {lacking}."
+            elif say is not None:
+                experiment.prepare(choice, say, bars)
+        except (DreeError, OSError) as error:
+            reasons[experiment.name] = str(error)
+    return reasons
 
-    A run that is wanted with and without finer tests is made with them: they include the others.
+
+def make_plan(
+    experiments: Sequence[Experiment],
+    choice: Choice,
+    out: Path | None = None,
+    reasons: Mapping[str, str] | None = None,
+    *,
+    regardless: bool = False,
+) -> Plan:
+    """The runs of all experiments that nothing is in the way of (`reasons`), or `regardless` of that.
+
+    A run that is wanted with and without finer tests is made with them, as they include the others; and one that was
+    made with them, in the folder `out`, is taken for one without.
     """
-    reasons = {experiment.name: experiment.lacks(choice) for experiment in experiments}
-    possible = [experiment for experiment in experiments if regardless or reasons[experiment.name] is None]
+    if reasons is None:
+        reasons = obstacles(experiments, choice)
+    possible = [experiment for experiment in experiments if regardless or experiment.name not in reasons]
     named = {each.name: {keyed_name(run): run for run in each.runs(choice)} for each in possible}
     wanted = {name: run for runs in named.values() for name, run in runs.items()}
-    better = {name: other for name, run in wanted.items() if (other := keyed_name(finer(run))) in wanted}
-    jobs = [Job(name, run) for name, run in wanted.items() if better.get(name, name) == name]
-    needs = {name: frozenset(better.get(run, run) for run in runs) for name, runs in named.items()}
-    lacking = [(each, reason) for each in experiments if (reason := reasons[each.name]) is not None]
-    return Plan(tuple(possible), tuple(jobs), tuple(lacking), needs)
+    better: dict[str, Job] = {}
+    for name, run in wanted.items():
+        other = Job(keyed_name(finer(run)), finer(run))
+        if other.name != name and (other.name in wanted or (out is not None and _finished(other, out))):
+            better[name] = other
+    jobs = {job.name: job for name, run in wanted.items() for job in [better.get(name, Job(name, run))]}
+    needs = {
+        name: frozenset(better[run].name if run in better else run for run in runs) for name, runs in named.items()
+    }
+    lacking = [(each, reasons[each.name]) for each in experiments if each.name in reasons]
+    return Plan(tuple(possible), tuple(jobs.values()), tuple(lacking), needs)
+
+
+def _finished(job: Job, out: Path) -> bool:
+    there = found(job, out, lambda _: None)
+    return there is not None and there.run is not None
 
 
 def finer(run: RunSettings) -> RunSettings:

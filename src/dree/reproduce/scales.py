@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from dree.errors import unknown
-from dree.experiments.configuration import DEMO, LADE, LADE_START, RunSettings
+from dree.experiments.configuration import DEMO, LADE, LADE_START, RunSettings, suited
 from dree.lifelong import METHODS, method_class
 from dree.settings import build
 from dree.solvers import solver_class
@@ -22,7 +22,7 @@ class Scale:
     changes: Mapping[str, Any] = field(default_factory=dict)  # of any run; `solver` where a base solver has such
     epochs: Mapping[str, int] = field(default_factory=dict)  # by scenario
     batches: int | None = None  # fine-tuning's an epoch; other methods and solvers have theirs in the paper's ratio
-    finer_instances: int | None = None  # of each finer test set, which are then built where they are missing
+    builds_finer: bool = False  # whether finer test sets are built on the spot, small ones
 
     def settings(self, **changes: Any) -> RunSettings:
         """The settings of a run of the paper at this scale: `changes` are what sets it apart from fine-tuning."""
@@ -31,8 +31,7 @@ class Scale:
             values = {**values, **LADE_START}
         else:
             values.setdefault("epochs", self.epochs.get(values.get("scenario", "drift")))
-        known = {member.name for member in fields(solver_class(values.get("base", RunSettings.base)).settings_class)}
-        values["solver"] = {name: value for name, value in self.changes.get("solver", {}).items() if name in known}
+        values["solver"] = suited(self.changes.get("solver", {}), values.get("base", RunSettings.base))
         if self.batches is not None:
             values["batches"] = self._batches(values.get("method", RunSettings.method), values)
         return build(RunSettings, values)
@@ -57,7 +56,7 @@ SCALES = {
         },
         {"drift": 25, "periodic": 24, "sudden": 50},
         batches=51,
-        finer_instances=50,
+        builds_finer=True,
     ),
     "smoke": Scale(
         "smoke",
@@ -72,7 +71,7 @@ SCALES = {
         },
         {"drift": 10, "periodic": 12, "sudden": 50},
         batches=1,
-        finer_instances=4,
+        builds_finer=True,
     ),
 }
 

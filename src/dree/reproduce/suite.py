@@ -1,4 +1,4 @@
-"""Reproduce experiments: carry their runs out, then write their tables and figures and one report."""
+"""Tables and figures from finished runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
-from dree.experiments.engines.base import Engine, Outcome, Tell
+from dree.experiments.engines.base import Outcome
 from dree.experiments.tables import PaperTable
 from dree.reproduce.base import Choice, Drawn, Found
 from dree.reproduce.plan import Plan
@@ -25,20 +25,13 @@ class Reproduced:
     missing: tuple[str, ...]  # what is not there, and why
 
 
-def carry_out(plan: Plan, choice: Choice, engine: Engine, out: Path, tell: Tell, say: Say, bars: Bars) -> list[Outcome]:
-    """Prepare and finish all runs of a plan; what is finished already is left alone."""
-    for experiment in plan.experiments:
-        experiment.prepare(choice, say, bars)
-    return engine.carry_out(plan.jobs, out, tell)
-
-
 def evaluate(
     plan: Plan, choice: Choice, outcomes: Sequence[Outcome], out: Path, say: Say = lambda _: None, bars: Bars = no_bar
 ) -> Reproduced:
     """Tables and figures from the runs that were finished; an experiment that fails does not keep the others."""
     runs = {outcome.job.name: outcome.run for outcome in outcomes if outcome.run is not None}
     found = Found(runs, out, say, bars)
-    missing = [f"{experiment.name} needs {reason}." for experiment, reason in plan.lacking]
+    missing = [f"{experiment.name}: {reason}" for experiment, reason in plan.lacking]
     missing += [f"{outcome.job.name}: {outcome.error}" for outcome in outcomes if outcome.error is not None]
     tables: list[PaperTable] = []
     figures: list[Drawn] = []

@@ -51,12 +51,16 @@ class Table2(Experiment):
         path = found.run(choice.settings(problem=problem, method=method, seed=choice.seeds[0]))
         if path is None:
             return {}
-        kept = found.out / "libraries" / f"{path.name}.json"
-        if kept.is_file():
-            return {name: (distance, gap) for name, (distance, gap) in json.loads(kept.read_text()).items()}
         assert choice.libraries is not None
         instances = find_instances(choice.libraries, problem, LIBRARIES[problem], found.say)
-        trained, solved = load_trained(path, found.say), {}
+        kept = found.out / "libraries" / f"{path.name}.json"
+        before = json.loads(kept.read_text()) if kept.is_file() else {}
+        solved: Solved = {name: (distance, gap) for name, (distance, gap) in before.items()}
+        instances = [instance for instance in instances if instance.name not in solved]
+        if not instances:
+            return solved
+        trained = load_trained(path, found.say)
+        trained.solver.to(choice.settings().torch_device())
         with found.bars(len(instances)) as part:
             for instance in instances:
                 done = part(f"{TITLES[method]} on {instance.name}", 1.0)

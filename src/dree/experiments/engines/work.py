@@ -20,6 +20,7 @@ from dree.experiments.configuration import RunSettings
 from dree.experiments.engines.base import RUNS, Job, News, Outcome, Tell
 from dree.experiments.engines.store import Store
 from dree.experiments.folder import BusyError, RunFolder
+from dree.experiments.material import changed_since
 from dree.experiments.naming import NO_MATTER
 from dree.experiments.run import Run, Tested
 from dree.files import write_text
@@ -44,6 +45,8 @@ def found(job: Job, out: Path, tell: Tell) -> Outcome | None:
         epochs, matrix, _ = folder.gaps()
     except (DreeError, OSError) as error:
         return Outcome(job, None, str(error))
+    except Exception as error:  # whatever a damaged file can lead to must not keep other jobs
+        return Outcome(job, None, f"{path} cannot be read ({type(error).__name__}: {error}). {REMEDY}")
     tell(News(job.name, epochs[-1], epochs[-1], float(matrix[-1].mean())))
     return Outcome(job, path)
 
@@ -128,9 +131,12 @@ def check_folder(path: Path, settings: RunSettings) -> RunFolder:
         raise DreeError(f"{error} {REMEDY}") from None
     ours, theirs = settings.spelled_out(), found.spelled_out()
     other = differences(theirs, ours) | differences(ours, theirs)
-    names = sorted(name for name in other if name not in NO_MATTER)
+    names = sorted(name for name in other if name not in NO_MATTER | {"data", "start"})  # these by what is in them
     if names:
         raise DreeError(f"{path} holds a run with other settings ({', '.join(names)}). {REMEDY}")
+    stale = changed_since(folder, settings)
+    if stale:
+        raise DreeError(f"{path} holds a run with {stale} that have changed since. {REMEDY}")
     newest = checkpoints(folder.checkpoints)
     reached = int(newest[0].stem) if newest else 0
     logged = [row["epoch"] for row in folder.log("metrics.jsonl") if row["epoch"] <= reached]
