@@ -110,7 +110,9 @@ def _summary(plan: Plan, choice: Choice, out: Path) -> str:
     left = [job for job in plan.jobs if (there := found(job, out, lambda _: None)) is None or there.run is None]
     done = f", {len(plan.jobs) - len(left)} of them done" if len(left) < len(plan.jobs) else ""
     about = f"; the rest takes about {in_words(seconds(left))} one after the other" if left else ""
-    return f"{len(plan.experiments)} tables and figures need {len(plan.jobs)} trainings{done}{about}."
+    count = len(plan.experiments)
+    what = "1 table or figure needs" if count == 1 else f"{count} tables and figures need"
+    return f"{what} {len(plan.jobs)} trainings{done}{about}."
 
 
 def _show_list(experiments: Sequence[Experiment], choice: Choice) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dree.evaluation.metrics import metrics
+from dree.experiments.engines.base import Outcome
 from dree.reproduce import Choice, Found, experiment
 from dree.reproduce.lines import EXACT, over, sign_flip
 from dree.reproduce.plan import make_plan
+from dree.reproduce.report import run_groups
 from dree.reproduce.scales import scale
 from run_folders import run_with_gaps
 
@@ -100,3 +104,12 @@ def test_hyperparameters_have_each_problems_own_alphas():
         (("TSP", "alpha(5)"), {"alpha": 5.0}),
         (("TSP", "alpha(20)"), {"alpha": 20.0}),
     ]
+
+
+def test_methods_are_compared_and_so_are_the_variants_of_one():
+    plan = make_plan([experiment("ablation"), experiment("curves")], Choice(scale("smoke"), ("tsp",), seeds=(0, 1)))
+    groups = run_groups([Outcome(job, Path(job.name)) for job in plan.jobs], seed=0)
+    assert {group.title: list(group.runs) for group in groups} == {
+        "TSP, drift, order 1": ["dree", "fine-tuning", "li", "llr-bc"],
+        "TSP, drift, order 1: variants of dree": ["dree without pir", "dree without br", "dree without ee", "dree"],
+    }

@@ -54,12 +54,18 @@ def write_report(
 
 
 def run_groups(outcomes: Sequence[Outcome], seed: int) -> list[RunGroup]:
-    """Runs that can be compared: one seed, one stream and base solver, methods as they are by default."""
+    """Runs that can be compared: one seed, one stream and base solver.
+
+    Methods as they are by default make one group, and a method with its variants, such as ablations, another.
+    """
     groups: dict[str, dict[str, Path]] = {}
     for job, run in _finished(outcomes):
-        if job.settings.seed == seed and not job.settings.options:
-            groups.setdefault(_group_title(job.settings), {})[method_title(job.settings)] = run
-    return [RunGroup(title, runs) for title, runs in groups.items() if len(runs) > 1]
+        title, settings = _group_title(job.settings), job.settings
+        if settings.seed == seed:
+            own = f"{title}: variants of {settings.method}"
+            for group in [own] if settings.options else [title, own]:
+                groups.setdefault(group, {})[method_title(settings)] = run
+    return [RunGroup(title, runs) for title, runs in sorted(groups.items()) if len(runs) > 1]
 
 
 def _group_title(settings: RunSettings) -> str:
