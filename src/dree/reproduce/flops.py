@@ -19,6 +19,7 @@ from dree.lifelong.experience import Experience
 from dree.randomness import named_generator
 from dree.reproduce.base import Choice, Experiment, Found
 from dree.reproduce.table3 import BASES
+from dree.settings import build
 from dree.solvers import make_solver
 from dree.tasks import principal
 
@@ -55,7 +56,8 @@ UNKNOWN_TO_TORCH = {
 
 def experience(base: str, problem: str, size: int, batch: int = BATCH) -> tuple[Learner, Experience]:
     """What DREE keeps of a batch that an untrained solver of full size has solved, on the CPU."""
-    learner = Learner(make_solver(problem, base), DREE(), LearnerSettings(augmentation=1))
+    solver = make_solver(problem, base)
+    learner = Learner(solver, DREE(), build(LearnerSettings, {**solver.learning, "augmentation": 1}))
     instances = principal("U", problem, size).sample(batch, named_generator(0, "instances"))
     with torch.no_grad():
         return learner, Experience.of(learner.solver, learner.attempt(instances, "solve"))

@@ -1,0 +1,19 @@
+"""Operations of behaviour replay: counted as they are done, for every base solver of the paper's table."""
+
+from __future__ import annotations
+
+import pytest
+
+from dree.reproduce.flops import experience, published_flops, replay_flops
+
+
+def test_the_papers_formula_adds_something_for_each_depot_return():
+    assert published_flops("pomo", "cvrp", 20, 3) == 2_840_000_000 + 3 * 4_260_000
+    assert published_flops("invit", "tsp", 50, 0) == 300_790_000_000
+
+
+@pytest.mark.parametrize("base", ["pomo", "invit"])
+def test_twice_the_instances_take_twice_the_operations(base):
+    one, two = (replay_flops(*experience(base, "tsp", 8, batch)) for batch in (1, 2))
+    assert one[1] > one[0] > 0
+    assert two[1] == pytest.approx(2 * one[1], rel=0.05)
