@@ -94,10 +94,10 @@ def terminal_table(table: PaperTable) -> RichTable:
         caption_justify="left",
         header_style="bold",
     )
-    for head in table.heads:
-        shown.add_column(escape(head))
+    for head in table.heads:  # on a narrow terminal a deviation may go below its mean, words stay whole
+        shown.add_column(escape(head), no_wrap=True)
     for column in table.columns:
-        shown.add_column(escape(column), justify="right", no_wrap=True)
+        shown.add_column(escape(column), justify="right")
     for line in table_lines(table):
         if line.first:
             shown.add_section()
