@@ -157,3 +157,15 @@ def test_a_run_with_finer_tests_is_taken_for_one_without(reproduced, tmp_path):
     assert name in planned
     assert job.name not in planned
     assert replace(job.settings, tests="finer") == finer(job.settings)
+
+
+def test_without_plotly_there_are_tables_and_figures_but_no_page(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    said = invoke("reproduce", "tasks", "--scale", "smoke", "--problems", "tsp", "--out", tmp_path / "out")
+    assert "No page" in said
+    assert "dree[report]" in said
+    assert (tmp_path / "out/figures/tasks-tsp.png").is_file()
+    assert not (tmp_path / "out/report.html").exists()

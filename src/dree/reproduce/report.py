@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from dree.errors import DreeError
 from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job, Outcome
 from dree.experiments.naming import method_title
@@ -50,7 +51,11 @@ def write_report(
         },
         missing=result.missing,
     )
-    return [*written, write_suite_page(out / PAGE, suite)]
+    try:
+        written.append(write_suite_page(out / PAGE, suite))
+    except DreeError as error:  # what it is drawn with may not be installed where runs are carried out
+        console.print(f"No page: {error}", markup=False, highlight=False, soft_wrap=True)
+    return written
 
 
 def run_groups(outcomes: Sequence[Outcome], seed: int) -> list[RunGroup]:

@@ -52,7 +52,9 @@ class Table2(Experiment):
         if path is None:
             return {}
         assert choice.libraries is not None
-        instances = find_instances(choice.libraries, problem, LIBRARIES[problem], found.say)
+        own = choice.libraries / LIBRARIES[problem]  # each library in a folder of its own, or all files in one
+        folder = own if own.is_dir() else choice.libraries
+        instances = find_instances(folder, problem, LIBRARIES[problem], found.say)
         kept = found.out / "libraries" / f"{path.name}.json"
         before = json.loads(kept.read_text()) if kept.is_file() else {}
         solved: Solved = {name: (distance, gap) for name, (distance, gap) in before.items()}
