@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -144,13 +145,15 @@ def test_square_brackets_in_names_and_messages_are_not_markup(place):
 
 def test_an_interrupted_run_says_how_to_go_on(tmp_path):
     command = [sys.executable, "-m", "dree", "run", "--preset", "demo", "--out", "run"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    interruptible = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # even where the tests themselves are not
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    process = subprocess.Popen(command, cwd=tmp_path, text=True, preexec_fn=interruptible, **pipes)
     while not (tmp_path / "run/.lock").exists():
         assert process.poll() is None
         time.sleep(0.05)
     time.sleep(0.5)
     said = ""
-    while not said:
+    while process.poll() is None:
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):  # Python drops one that comes while it frees an object
             said = process.communicate(timeout=30)[1]
