@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ class Line:
     published: Row
 
 
-class MetricsExperiment(Experiment):
+class MetricsExperiment(Experiment, ABC):
     """An experiment that is a table of metrics."""
 
     heads: tuple[str, ...] = ("problem", "method")
@@ -36,9 +37,9 @@ class MetricsExperiment(Experiment):
     table: str  # the short name of the published table
     tests: str | None = None  # finer, or the stream's own
 
+    @abstractmethod
     def lines(self, choice: Choice) -> list[Line]:
         """The rows, in the paper's order."""
-        raise NotImplementedError
 
     def row(self, **wanted: Any) -> Row:
         """The published row with these values; empty where the paper has none."""
