@@ -27,7 +27,7 @@ LAYERS = [
     {"terminal"},
     {
         f"cli_{part}"
-        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "pretrain", "reproduce", "runs"]
+        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "learn", "pretrain", "reproduce", "runs"]
     },
     {"cli"},
     {"__main__"},

@@ -34,22 +34,15 @@ def check_margin(margin: float) -> float:
 
 
 def judge(today: Gaps, past: Gaps | None, margin: float) -> Verdict:
-    """Compare a new version with the one in use, on the past as far as there is one, and on the day just learned."""
+    """Compare a new version with the one in use, on the past; where there is none yet, on the day just learned."""
     check_margin(margin)
-    judged = {"on past days": past, "on the day itself": today}
-    for where, gaps in judged.items():
-        if gaps is None:
-            continue
-        if not math.isfinite(gaps.after):
-            return Verdict(False, f"its gap {where} is no number")
-        if gaps.after - gaps.before > margin:
-            return Verdict(
-                False, f"it is {gaps.after - gaps.before:.2f} points worse {where}, and the margin is {margin:g}"
-            )
-    if past is None:
-        return Verdict(True, "it is not worse on the day itself, and there is no past yet")
-    change = past.after - past.before
-    return Verdict(True, f"on past days it is {abs(change):.2f} points {'worse' if change > 0 else 'better'}")
+    gaps, where = (today, "on the day itself") if past is None else (past, "on past days")
+    change = gaps.after - gaps.before
+    if not math.isfinite(gaps.after):
+        return Verdict(False, f"its gap {where} is no number")
+    if change > margin:
+        return Verdict(False, f"it is {change:.2f} points worse {where}, and the margin is {margin:g}")
+    return Verdict(True, f"{where} it is {abs(change):.2f} points {'worse' if change > 0 else 'better'}")
 
 
 def mean_gaps(each: Sequence[Gaps]) -> Gaps | None:

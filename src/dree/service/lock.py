@@ -12,13 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from dree.errors import DreeError
+from dree.experiments.folder import BusyError
 
 LOCK = "lock"
-
-
-class BusyError(DreeError):
-    """A state directory that another process is changing."""
 
 
 def now() -> str:

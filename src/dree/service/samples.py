@@ -57,7 +57,7 @@ class Sample:
         return Sample(tuple(tests))
 
 
-def draw_sample(task: OrdersTask, seed: int, progress: Callable[[], object] = lambda: None) -> Sample:
+def draw_sample(task: OrdersTask, seed: int, progress: Callable[[], None] = lambda: None) -> Sample:
     """Instances of a day and their reference costs; which ones depends on the seed and the day alone.
 
     `progress` is called after each instance.
