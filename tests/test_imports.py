@@ -26,7 +26,7 @@ LAYERS = [
     {"terminal"},
     {
         f"cli_{part}"
-        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "pretrain", "reproduce", "runs"]
+        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "orders", "pretrain", "reproduce", "runs"]
     },
     {"cli"},
     {"__main__"},
