@@ -27,7 +27,19 @@ LAYERS = [
     {"terminal"},
     {
         f"cli_{part}"
-        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "learn", "pretrain", "reproduce", "runs"]
+        for part in [
+            "bench",
+            "convert",
+            "data",
+            "drift",
+            "evaluate",
+            "lade",
+            "learn",
+            "orders",
+            "pretrain",
+            "reproduce",
+            "runs",
+        ]
     },
     {"cli"},
     {"__main__"},

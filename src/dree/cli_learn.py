@@ -117,28 +117,19 @@ def _table(state: State) -> Table:
     """A row for each version."""
     from rich.table import Table
 
-    from dree.report.tables import write_value
-
     table = Table(title="Versions", title_justify="left", header_style="bold")
-    for name in ("version", "when (UTC)", "day"):
-        table.add_column(name)
-    for name in ("stops", "today: before", "after", "past: before", "after"):
-        table.add_column(name, justify="right")
+    table.add_column("version", justify="right", no_wrap=True)
+    table.add_column("day")
+    for name in ("stops", "this day", "past days"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
+    table.add_column("when (UTC)", no_wrap=True)
     for each in state.versions:
-        gaps = [None if gaps is None else gap for gaps in (each.today, each.past) for gap in gaps or (None, None)]
-        use = "in use" if each.number == state.in_use else "" if each.promoted else "not put to use"
-        kept = "" if each.solver else "no longer kept"
-        words = ", ".join(filter(None, (use, kept)))
-        cells = [
-            str(each.number),
-            _minute(each.when),
-            each.day or "start",
-            str(each.stops or ""),
-            *map(write_value, gaps),
-            words,
-        ]
-        table.add_row(*cells, style="bold" if each.number == state.in_use else None)
+        words = [] if each.promoted else ["not put to use"]
+        words += ["in use"] if each.number == state.in_use else [] if each.solver else ["no longer kept"]
+        gaps = [f"{gaps.before:.2f} → {gaps.after:.2f}" if gaps else "" for gaps in (each.today, each.past)]
+        cells = [str(each.number), each.day or "start", str(each.stops or ""), *gaps, ", ".join(words)]
+        table.add_row(*cells, _minute(each.when), style="bold" if each.number == state.in_use else None)
     return table
 
 
@@ -150,7 +141,7 @@ def _notes(state: State) -> list[str]:
     """What the table means, what was rolled back, and how much was forgotten."""
     from dree.service.gate import forgetting
 
-    lines = ["How much longer routes are than a reference's, in per cent; smaller is better."]
+    lines = ["How much longer routes are than a reference's, before → after that day, in per cent; smaller is better."]
     lines += [f"{_minute(each.when)}: back from version {each.left} to version {each.to}." for each in state.rollbacks]
     lost = forgetting([gap for _, gap in past.gaps] for past in state.past)
     if lost is not None:

@@ -13,14 +13,13 @@ from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, make_method
 from dree.lifelong.epoch import learn_epoch
-from dree.lifelong.reservoir import Reservoir
-from dree.randomness import named_generator
 from dree.service.budget import Budget, Spending
 from dree.service.days import Given, new_days, read_days, record_of, settings_of, unlearnable
 from dree.service.gate import MARGIN, check_margin, judge, mean_gaps
 from dree.service.lock import locked, now
+from dree.service.past import known_gap, offered, past_samples, with_gap
 from dree.service.records import Gaps, LearnerAt, Past, Settings, Version
-from dree.service.samples import REFERENCE, Sample, draw_sample
+from dree.service.samples import REFERENCE, draw_sample
 from dree.service.starting import Wanted, check_wanted, first_settings
 from dree.service.state import DamagedError, State, check_new, store
 from dree.service.stream import Today
@@ -28,7 +27,6 @@ from dree.settings import build
 from dree.solvers import Solver
 from dree.tasks.orders import Orders, OrdersTask
 
-PAST_DAYS = 30  # in the reservoir
 KEPT = 30  # versions whose solvers are kept, beside the one in use
 
 Tell = Callable[[State], object]  # hears of the state after each day
@@ -132,8 +130,8 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
     began = time.perf_counter()
     today_before = sample.gap(solver)
     pace = (time.perf_counter() - began) / sample.work
-    past = _past_samples(state, how.say)
-    befores = [_known_gap(each, incumbent.number, kept, solver) for each, kept in past]
+    past = past_samples(state, how.say)
+    befores = [known_gap(each, incumbent.number, kept, solver) for each, kept in past]
     spending.begin_learning(pace * (sample.work + sum(kept.work for _, kept in past)))
     epoch = learn_epoch(learner, Today(task, number), number, state.settings.batch_size, spending.go_on)
     if epoch.broken is not None:
@@ -163,15 +161,19 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
         past=mean_gaps(each),
         reason=verdict.reason,
     )
-    measured = [_with_gap(kept, in_use, gaps, verdict.promoted) for (kept, _), gaps in zip(past, each, strict=True)]
-    first = Past(day.day, store(state.path, "day", sample.state_dict()), ())
+    new = Past(day.day, store(state.path, "day", sample.state_dict()), ())
+    kept_days = [*(kept for kept, _ in past), new]
+    *measured, new = (
+        with_gap(kept, in_use, gaps.after if verdict.promoted else gaps.before)
+        for kept, gaps in zip(kept_days, [*each, today], strict=True)
+    )
     after = replace(
         state,
         versions=(*state.versions, version),
         in_use=in_use,
         learner=LearnerAt(number, store(state.path, "learner", {"learner": learner.state_dict()})),
         days=(*state.days, record_of(day, version.when, number)),
-        past=_offered(state, measured, _with_gap(first, in_use, today, verdict.promoted)),
+        past=offered(state, measured, new),
     )
     return without_old_solvers(after)
 
@@ -184,38 +186,3 @@ def without_old_solvers(state: State) -> State:
         for each in state.versions
     )
     return replace(state, versions=versions)
-
-
-def _past_samples(state: State, say: Say) -> list[tuple[Past, Sample]]:
-    """The reservoir; a damaged sample is left out of it from now on, aloud."""
-    found = []
-    for each in state.past:
-        try:
-            found.append((each, Sample.from_state(state.load(each.file))))
-        except DamagedError as error:
-            say(f"{error} What was kept of {each.day} is lost: forgetting is measured without it from now on.")
-    return found
-
-
-def _known_gap(past: Past, version: int, sample: Sample, solver: Solver) -> float:
-    """A version's gap on a past day, which is measured only if it was not before."""
-    known = dict(past.gaps)
-    return known[version] if version in known else sample.gap(solver)
-
-
-def _with_gap(past: Past, in_use: int, gaps: Gaps, promoted: bool) -> Past:
-    """A past day with the gap of the version in use, if that is news."""
-    if past.gaps and past.gaps[-1][0] == in_use:
-        return past
-    return replace(past, gaps=(*past.gaps, (in_use, gaps.after if promoted else gaps.before)))
-
-
-def _offered(state: State, past: Sequence[Past], new: Past) -> tuple[Past, ...]:
-    """The reservoir after a new day was offered to it: each day so far is equally likely to be there."""
-    reservoir: Reservoir[Past] = Reservoir(PAST_DAYS)
-    reservoir.items = list(past)
-    reservoir.seen = sum(day.version is not None for day in state.days)
-    slot = reservoir.offer(named_generator(state.settings.seed, "past day", reservoir.seen))
-    if slot is not None:
-        reservoir.put(slot, new)
-    return tuple(reservoir.items)

@@ -9,6 +9,7 @@ from dree.bars import Say
 from dree.errors import DreeError
 from dree.service.learning import new_learner, without_old_solvers
 from dree.service.lock import locked, now
+from dree.service.past import known_gap, past_samples, with_gap
 from dree.service.records import LearnerAt, Rollback
 from dree.service.state import DamagedError, State, store
 
@@ -33,8 +34,12 @@ def roll_back(path: Path, number: int, say: Say = print) -> State:
             except DamagedError as error:
                 say(f"{error} What the learner remembered is lost; it begins without memory.")
         at = LearnerAt(number, store(path, "learner", {"learner": learner.state_dict()}))
-        rollback = Rollback(now(), before.in_use, number)
-        changed = replace(before, in_use=number, learner=at, rollbacks=(*before.rollbacks, rollback))
+        past = tuple(
+            with_gap(kept, number, known_gap(kept, number, sample, solver))
+            for kept, sample in past_samples(before, say)
+        )
+        rollbacks = (*before.rollbacks, Rollback(now(), before.in_use, number))
+        changed = replace(before, in_use=number, learner=at, past=past, rollbacks=rollbacks)
         after = without_old_solvers(changed)
         after.commit()
         after.clean(before)
