@@ -111,8 +111,8 @@ def find_columns(
             if candidates:
                 found[meaning] = Column(candidates[0], header[candidates[0]], rank == 0)
                 break
-    _check_place(path, header, found)
-    return found
+    pair = _place(path, header, found)
+    return {meaning: column for meaning, column in found.items() if meaning in pair or meaning not in WORDS}
 
 
 def is_depot_word(cell: str) -> bool:
@@ -149,8 +149,8 @@ def _ambiguous(path: Path, meaning: str, names: Sequence[str]) -> DreeError:
     )
 
 
-def _check_place(path: Path, header: Sequence[str], found: Mapping[str, Column]) -> None:
-    """Refuse a file in which it is not clear where stops are."""
+def _place(path: Path, header: Sequence[str], found: Mapping[str, Column]) -> tuple[str, str]:
+    """The two meanings that are the place; a file in which it is not clear where stops are is refused."""
     pairs = [pair for pair in (EARTH, PLANE) if set(pair) <= set(found)]
     if len(pairs) == 2:
         names = {meaning: found[meaning].name for meaning in (*EARTH, *PLANE)}
@@ -160,6 +160,7 @@ def _check_place(path: Path, header: Sequence[str], found: Mapping[str, Column])
         )
     if not pairs:
         raise no_place(path, header, found)
+    return pairs[0]
 
 
 def no_place(path: Path, header: Sequence[str], found: Collection[str] = ()) -> DreeError:

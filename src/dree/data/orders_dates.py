@@ -103,7 +103,7 @@ def _decided(path: Path, column: str, either: Mapping[str, _Either], counts: Map
         if len(possible) == 1:
             votes[possible[0]] += counts[cell]
         elif len(possible) == 2 and days["dmy"] != days["mdy"]:
-            open_cell = cell
+            open_cell = open_cell or cell
     chosen = max(votes, key=lambda order: votes[order])
     strays = min(votes.values())
     if strays > STRAY * sum(votes.values()):
