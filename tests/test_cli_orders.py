@@ -28,7 +28,7 @@ def test_the_example_is_understood():
     output = check(EXAMPLE, "--capacity", 15)
     lines = cells(output)
     assert ["text", "UTF-8,", "delimiter", "comma,", "decimal", "point"] in lines
-    assert ["place", "latitude", "and", "longitude:", "columns", "lat,", "lon"] in lines
+    assert "latitude and longitude: columns lat, lon; around 47.99 N, 7.85 E" in output
     assert ["date", "column", "date"] in lines
     assert ["demand", "column", "parcels"] in lines
     assert ["depot", "marked", "in", "line", "2"] in lines

@@ -81,7 +81,7 @@ def _understood(read: OrderFile) -> Table:
     lines = {
         "text": f"{read.encoding}, delimiter {DELIMITERS.get(read.delimiter, read.delimiter)}, "
         f"decimal {MARKS[read.decimal]}",
-        "place": f"{kind}: columns {', '.join(read.columns[meaning] for meaning in place)}",
+        "place": f"{kind}: columns {', '.join(read.columns[meaning] for meaning in place)}{_around(read.days)}",
         "date": _column(read, "date") or f"none; the file's name: {day_of_file(read.path)}",
         "demand": _column(read, "demand") or "none",
         "id": _column(read, "id") or "none; the numbers of lines",
@@ -92,6 +92,16 @@ def _understood(read: OrderFile) -> Table:
     for name, words in lines.items():
         table.add_row(name, _plain(words))
     return table
+
+
+def _around(days: Sequence[Orders]) -> str:
+    """Roughly where the first day's stops are, so that swapped columns are seen."""
+    from dree.problems.geography import middle
+
+    if not days or not days[0].geographic:
+        return ""
+    lng, lat = middle(days[0].places)
+    return f"; around {abs(lat):.2f} {'N' if lat >= 0 else 'S'}, {abs(lng):.2f} {'E' if lng >= 0 else 'W'}"
 
 
 def _routes(days: Sequence[Orders]) -> str:
