@@ -46,7 +46,7 @@ def test_the_encoding_is_found(tmp_path, content, encoding):
         (b"PK\x03\x04rest", "a workbook"),
         (b"\xd0\xcf\x11\xe0rest", "an old workbook"),
         (b"%PDF-1.7", "a PDF"),
-        (gzip.compress(b"id,lat,lon"), "compressed"),
+        (gzip.compress(b"id,lat,lon", mtime=0), "compressed"),
         (b"PAR1data", "Parquet"),
         (bytes(range(32)) * 40, "not a text file"),
         (b"", "is empty"),
