@@ -21,12 +21,25 @@ LAYERS = [
     {"lifelong"},
     {"evaluation", "testing"},
     {"experiments"},
+    {"service"},
     {"report"},
     {"reproduce"},
     {"terminal"},
     {
         f"cli_{part}"
-        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "orders", "pretrain", "reproduce", "runs"]
+        for part in [
+            "bench",
+            "convert",
+            "data",
+            "drift",
+            "evaluate",
+            "lade",
+            "learn",
+            "orders",
+            "pretrain",
+            "reproduce",
+            "runs",
+        ]
     },
     {"cli"},
     {"__main__"},

@@ -15,6 +15,7 @@ from dree.cli_data import data
 from dree.cli_drift import drift
 from dree.cli_evaluate import evaluate
 from dree.cli_lade import lade
+from dree.cli_learn import history, learn
 from dree.cli_orders import orders
 from dree.cli_pretrain import pretrain
 from dree.cli_reproduce import reproduce
@@ -209,6 +210,8 @@ def plot_tasks(
 
 
 data.command()(lade)
+app.command()(learn)
+app.command()(history)
 app.command()(evaluate)  # here, so that the help lists demo and run first
 app.command()(pretrain)
 app.command()(convert)
