@@ -82,12 +82,12 @@ class Plan:
     def loads(self) -> list[float] | None:
         """What each route carries, in the customer's unit; None where nothing has a demand."""
         demands = self.orders.demands
-        return None if demands is None else [self._amount(demands[list(route)].sum()) for route in self.routes]
+        return None if demands is None else [self.amount(demands[list(route)].sum()) for route in self.routes]
 
     @property
     def capacity(self) -> float | None:
         """What a vehicle can carry, in the customer's unit."""
-        return None if self.orders.capacity is None else self._amount(self.orders.capacity)
+        return None if self.orders.capacity is None else self.amount(self.orders.capacity)
 
     @property
     def unit(self) -> str:
@@ -99,11 +99,11 @@ class Plan:
         """All stops, route by route, in the order in which they are visited."""
         orders = self.orders
         for number, route in enumerate(self.routes, start=1):
-            so_far = self._legs(route).cumsum()
+            so_far = np.concatenate(([0.0], self._legs(route).cumsum())).tolist()
             for index, stop in enumerate(route):
                 x, y = orders.places[stop].tolist()
-                demand = None if orders.demands is None else self._amount(orders.demands[stop])
-                travelled = 0.0 if orders.depot is None and index == 0 else float(so_far[index - (orders.depot is None)])
+                demand = None if orders.demands is None else self.amount(orders.demands[stop])
+                travelled = so_far[index + (orders.depot is not None)]
                 yield Visit(number, index + 1, stop, orders.names[stop], (x, y), demand, travelled)
 
     def walk(self, route: Sequence[int]) -> Places:
@@ -112,11 +112,11 @@ class Plan:
         first = places[:1] if self.orders.depot is None else np.array([self.orders.depot])
         return np.concatenate((places, first) if self.orders.depot is None else (first, places, first))
 
+    def amount(self, units: int | np.int64) -> float:
+        """So many units as a number of the customer's own; whole where it is."""
+        amount = int(units) / self.orders.units
+        return int(amount) if amount.is_integer() else amount
+
     def _legs(self, route: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         walk = self.walk(route)
         return distances(walk[:-1], walk[1:], self.orders.geographic)
-
-    def _amount(self, units: int | np.int64) -> float:
-        """A number of the customer's units: whole where it is."""
-        amount = int(units) / self.orders.units
-        return int(amount) if amount.is_integer() else amount
