@@ -21,6 +21,7 @@ LAYERS = [
     {"lifelong"},
     {"evaluation", "testing"},
     {"experiments"},
+    {"service"},
     {"report"},
     {"reproduce"},
     {"terminal"},
