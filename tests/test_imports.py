@@ -20,6 +20,7 @@ LAYERS = [
     {"data"},
     {"lifelong"},
     {"evaluation", "testing"},
+    {"routing"},
     {"experiments"},
     {"service"},
     {"report"},
@@ -27,7 +28,7 @@ LAYERS = [
     {"terminal"},
     {
         f"cli_{part}"
-        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "pretrain", "reproduce", "runs"]
+        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "pretrain", "reproduce", "runs", "solve"]
     },
     {"cli"},
     {"__main__"},
