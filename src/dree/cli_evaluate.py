@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    target: Annotated[Path, typer.Argument(help="A run's folder (its newest checkpoint) or one checkpoint file.")],
+    target: Annotated[
+        Path | None, typer.Argument(help="A run's folder (its newest checkpoint) or one checkpoint file.")
+    ] = None,
+    shipped: Annotated[
+        str | None, typer.Option("--solver", help="Instead: a solver that comes with dree, tsp-drift or cvrp-drift.")
+    ] = None,
     augment: Annotated[int, typer.Option(help="The best over so many symmetric copies: 1 or 8.")] = 1,
     limit: Annotated[int | None, typer.Option(help="Instances of each test set (default: all).")] = None,
     library: Annotated[str | None, typer.Option(help="The paper's instances of tsplib or cvrplib in --path.")] = None,
@@ -39,6 +44,7 @@ def evaluate(
 
     A run on real days is tested on its own process tests and held-out days.
     """
+    from dree.experiments.shipped import shipped_folder
     from dree.experiments.trained import load_trained
     from dree.files import write_csv, write_json
     from dree.problems import SYMMETRIES
@@ -55,7 +61,9 @@ def evaluate(
         raise DreeError(f"Say with --path where the files of {library} are.")
     if limit is not None and (path is not None or limit < 1):
         raise DreeError("--limit is a number of instances of each test set, at least 1; it does not go with --path.")
-    trained = load_trained(target, say)
+    if (target is None) == (shipped is None):
+        raise DreeError("Name what to evaluate: a run's folder, or with --solver one that comes with dree.")
+    trained = load_trained(shipped_folder(shipped) if shipped is not None else Path(str(target)), say)
     where = replace(trained.settings, device=device).torch_device()
     trained.solver.to(where)
     result: dict[str, Any] = {
