@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import time
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,21 +14,12 @@ from dree.evaluation.classical.hgs import TimedHGS
 from dree.evaluation.classical.pyvrp import PyVRP
 from dree.evaluation.classical.worker import Worker
 from dree.problems.geography import distances
-from dree.routing.plan import Plan
+from dree.routing.plan import Plan, Share
 
 LONGEST = 3600.0  # seconds
 LARGE = 400  # stops of a CVRP from which going on from the neural routes is worth more than a better search
 TSP_SECONDS = 0.02  # for each stop, after which more time finds nothing more
 GRACE = 30.0  # seconds after which a search that does not end is ended
-
-
-class Share(NamedTuple):
-    """What one solver contributed to a plan: who it was, how long the routes were afterwards, and its time."""
-
-    by: str
-    length: float
-    seconds: float
-    note: str = ""  # why it contributed nothing
 
 
 def check_seconds(seconds: float) -> None:

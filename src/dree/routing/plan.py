@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -120,3 +121,12 @@ class Plan:
     def _legs(self, route: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         walk = self.walk(route)
         return distances(walk[:-1], walk[1:], self.orders.geographic)
+
+
+class Share(NamedTuple):
+    """What one solver contributed to a plan: who it was, how long the routes were afterwards, and its time."""
+
+    by: str
+    length: float
+    seconds: float
+    note: str = ""  # why it contributed nothing
