@@ -28,7 +28,20 @@ LAYERS = [
     {"terminal"},
     {
         f"cli_{part}"
-        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "pretrain", "reproduce", "runs", "solve"]
+        for part in [
+            "bench",
+            "convert",
+            "data",
+            "drift",
+            "evaluate",
+            "lade",
+            "learn",
+            "pretrain",
+            "reproduce",
+            "runs",
+            "solve",
+            "watch",
+        ]
     },
     {"cli"},
     {"__main__"},

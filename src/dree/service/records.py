@@ -37,13 +37,15 @@ class Settings:
     problem: str  # tsp or cvrp
     geographic: bool  # longitude and latitude, or x and y
     columns: Mapping[str, str] = field(default_factory=dict)  # the map of columns that was given, if any
-    depot: tuple[float, float] | None = None
+    depot: tuple[float, float] | None = None  # longitude and latitude, or x and y
     capacity: Decimal | None = None  # in the customer's unit
     base: str = "pomo"  # the solver's network
     network: Mapping[str, Any] = field(default_factory=dict)  # its settings
     start: str = ""  # what the solver was before it learned here
     method: str = "dree"
     options: Mapping[str, Any] = field(default_factory=dict)  # the method's
+    learner: Mapping[str, Any] = field(default_factory=dict)  # how it learns, whatever the method
+    batch_size: int = 32
     seed: int = 0
 
     def make_solver(self) -> Solver:

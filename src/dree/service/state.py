@@ -18,12 +18,12 @@ from dree.bars import Say
 from dree.errors import DreeError
 from dree.files import sync_folder, write_bytes, write_json
 from dree.lifelong.checkpoint import checkpoint_parts, load_checkpoint
+from dree.service.lock import LOCK
 from dree.service.records import Day, File, LearnerAt, Past, Rollback, Settings, Version
 from dree.solvers import Solver
 
 FORMAT = 1
 STATE = "state.json"
-LOCK = "lock"
 FILES = "files"
 
 
