@@ -36,6 +36,7 @@ LAYERS = [
             "evaluate",
             "lade",
             "learn",
+            "orders",
             "pretrain",
             "reproduce",
             "runs",

@@ -15,7 +15,11 @@ from dree.cli_data import data
 from dree.cli_drift import drift
 from dree.cli_evaluate import evaluate
 from dree.cli_lade import lade
+<<<<<<< HEAD
 from dree.cli_learn import history, learn
+=======
+from dree.cli_orders import orders
+>>>>>>> orders
 from dree.cli_pretrain import pretrain
 from dree.cli_reproduce import reproduce
 from dree.cli_runs import curves, metrics, results
@@ -37,6 +41,7 @@ plots = typer.Typer(help="Draw pictures.", no_args_is_help=True)
 app.add_typer(plots, name="plot")
 app.add_typer(data, name="data")
 app.add_typer(results, name="results")
+app.add_typer(orders, name="orders")
 
 DEMO_FOLDER = Path("runs/demo")
 SOLVER_HELP = "The base solver: pomo, omni, invit, or a dotted path to your own class."

@@ -72,7 +72,7 @@ def _directions(places: Places) -> NDArray[np.float64]:
 def _places(directions: NDArray[np.float64]) -> Places:
     """Vectors of any length as places on the earth."""
     x, y, z = directions.T
-    return np.degrees(np.stack((np.arctan2(y, x), np.arctan2(z, np.hypot(x, y))), axis=1))
+    return np.asarray(np.degrees(np.stack((np.arctan2(y, x), np.arctan2(z, np.hypot(x, y))), axis=1)))
 
 
 def _axes(centre: tuple[float, float]) -> NDArray[np.float64]:
@@ -90,7 +90,7 @@ def _axes(centre: tuple[float, float]) -> NDArray[np.float64]:
 def _projected(places: Places, centre: tuple[float, float]) -> Places:
     """Kilometres east and north of the centre."""
     east, north, up = _axes(centre) @ _directions(places).T
-    return 2 * EARTH_RADIUS * np.stack((east, north), axis=1) / (1 + up)[:, None]
+    return np.asarray(2 * EARTH_RADIUS * np.stack((east, north), axis=1) / (1 + up)[:, None])
 
 
 def _unprojected(plane: Places, centre: tuple[float, float]) -> Places:
