@@ -15,11 +15,8 @@ from dree.cli_data import data
 from dree.cli_drift import drift
 from dree.cli_evaluate import evaluate
 from dree.cli_lade import lade
-<<<<<<< HEAD
 from dree.cli_learn import history, learn
-=======
 from dree.cli_orders import orders
->>>>>>> orders
 from dree.cli_pretrain import pretrain
 from dree.cli_reproduce import reproduce
 from dree.cli_runs import curves, metrics, results
@@ -176,10 +173,8 @@ def plot_tasks(
 
 
 data.command()(lade)
-<<<<<<< HEAD
 app.command()(solve)  # here, so that the help lists demo and run first
 app.command()(evaluate)
-=======
 app.command()(learn)
 app.command()(history)
 app.command()(evaluate)  # here, so that the help lists demo and run first
