@@ -21,6 +21,7 @@ from dree.cli_pretrain import pretrain
 from dree.cli_reproduce import reproduce
 from dree.cli_runs import curves, metrics, results
 from dree.cli_solve import solve
+from dree.cli_watch import watch
 from dree.errors import DreeError
 from dree.terminal import bar, console, fail, say
 
@@ -174,11 +175,10 @@ def plot_tasks(
 
 data.command()(lade)
 app.command()(solve)  # here, so that the help lists demo and run first
-app.command()(evaluate)
 app.command()(learn)
 app.command()(history)
-app.command()(evaluate)  # here, so that the help lists demo and run first
->>>>>>> state
+app.command()(watch)
+app.command()(evaluate)
 app.command()(pretrain)
 app.command()(convert)
 app.command()(metrics)

@@ -91,15 +91,16 @@ def _problem(file: Path, day: str | None, columns: str | None, depot: str | None
 
 def _read(file: Path, state: State | None, columns: str | None, depot: str | None, capacity: str | None) -> OrderFile:
     """The orders in a CSV file; what is not said about them is as the state has it. Bad rows are said aloud."""
-    from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
     from dree.data.orders import read_orders
+    from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
+    from dree.service.days import Given, given_of
 
-    known = None if state is None else state.settings
+    known = Given() if state is None else given_of(state.settings)
     found = read_orders(
         file,
-        parse_columns(columns) if columns is not None else known.columns if known else {},
-        depot=parse_depot(depot) if depot is not None else known.depot if known else None,
-        capacity=parse_capacity(capacity) if capacity is not None else known.capacity if known else None,
+        (known.columns or {}) if columns is None else parse_columns(columns),
+        depot=known.depot if depot is None else parse_depot(depot),
+        capacity=known.capacity if capacity is None else parse_capacity(capacity),
     )
     for note in found.notes:
         say(note)

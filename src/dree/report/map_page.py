@@ -101,7 +101,7 @@ def _routes(plan: Plan) -> list[dict[str, Any]]:
                 "name": visit.name,
                 "place": _place(visit.place, plan.orders.geographic),
                 "demand": None if visit.demand is None else f"{visit.demand:g}",
-                "distance": write_length(visit.distance, ""),
+                "distance": write_length(visit.distance, plan.unit, bare=True),
             }
             for visit in visits
             if visit.route == number

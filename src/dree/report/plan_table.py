@@ -23,11 +23,11 @@ def plan_table(plan: Plan) -> Table:
     for number, (route, length) in enumerate(zip(plan.routes, plan.lengths, strict=True), start=1):
         load = [] if plan.loads is None else [f"{plan.loads[number - 1]:g} of {plan.capacity:g}"]
         names = Text(order_of([plan.orders.names[stop] for stop in route]))
-        table.add_row(str(number), str(len(route)), *load, write_length(length, ""), names)
+        table.add_row(str(number), str(len(route)), *load, write_length(length, plan.unit, bare=True), names)
     if len(plan.routes) > 1:
         load = [] if plan.loads is None else [f"{sum(plan.loads):g}"]
         table.add_section()
-        table.add_row("all", str(len(plan.orders.places)), *load, write_length(plan.length, ""), "")
+        table.add_row("all", str(len(plan.orders.places)), *load, write_length(plan.length, plan.unit, bare=True), "")
     return table
 
 
@@ -40,10 +40,12 @@ def order_of(names: Sequence[str]) -> str:
     return "  ".join(names)
 
 
-def write_length(length: float, unit: str) -> str:
-    """Metres of kilometres below ten, else four digits or all before the point; `84.21 km`."""
-    digits = f"{length:.3f}" if length < 10 else f"{length:.2f}" if length < 100 else f"{length:.1f}"
-    return f"{digits} {unit}".strip()
+def write_length(length: float, unit: str, bare: bool = False) -> str:
+    """Kilometres to ten metres, metres below one: `84.21 km`, `0.734 km`; in another unit six digits."""
+    if unit != "km":
+        return f"{length:.6g}"
+    digits = f"{length:.3f}" if length < 1 else f"{length:.2f}" if length < 100 else f"{length:.1f}"
+    return digits if bare else f"{digits} {unit}"
 
 
 def contribution(before: Share | None, share: Share, unit: str) -> str:
