@@ -20,7 +20,6 @@ class PyVRP(ClassicalSolver):
     """The best routes that are found in `seconds`. It stops by the clock, so they do not repeat."""
 
     package: ClassVar[str] = "pyvrp"
-    install: ClassVar[str] = "dree[improve]"
     problems: ClassVar[tuple[str, ...]] = ("cvrp",)
     repeatable: ClassVar[bool] = False
 
