@@ -129,6 +129,18 @@ def test_a_depot_that_is_said_goes_before_one_in_the_file(read):
     assert (file.depot, file.days[0].depot, file.days[0].names) == ("--depot", (11.55, 48.12), ("A", "B", "C"))
 
 
+@pytest.mark.parametrize("demand", ["", "0", "0.0"])
+def test_a_row_without_a_demand_at_the_depot_that_is_said_is_no_stop(read, demand):
+    text = f"{HEADER}X,48.12,11.55,{demand}\n{STOPS}"
+    said, found = (read(text, depot=depot, capacity=Decimal(10)) for depot in (DEPOT, None))
+    assert (said.days[0].key, said.bad, said.notes) == (found.days[0].key, (), ())
+
+
+def test_a_depot_that_is_not_used_is_said(read):
+    file = read(HEADER + STOPS + "Depot,48.5,11.5,\n", depot=DEPOT, capacity=Decimal(10))
+    assert file.notes == ("The depot in line 5 is not used, for another one is given.",)
+
+
 def test_a_stop_in_the_middle_may_have_no_demand(read):
     file = read(HEADER + STOPS + "D,48.3,11.5,0\n", depot=DEPOT, capacity=Decimal(10))
     assert file.days[0].demands.tolist() == [2, 3, 1, 0]

@@ -77,7 +77,7 @@ def read_orders(
         rows.mark,
         {meaning: column.name for meaning, column in table.columns.items()},
         depots.how,
-        (*table.notes, *_notes(table, rows, capacity)),
+        (*table.notes, *depots.notes, *_notes(table, rows, capacity)),
     )
 
 
