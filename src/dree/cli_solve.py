@@ -55,6 +55,7 @@ def solve(
     from dree.routing import Share
     from dree.routing.construct import construct
     from dree.routing.improve import check_seconds, improved
+    from dree.service.region import check_region
     from dree.service.state import State
 
     if sum(each is not None for each in (state, run_folder, shipped)) > 1:
@@ -64,6 +65,8 @@ def solve(
     kept = None if state is None else State.open(state)
     source = None if _is_problem(file) else _read(file, kept, columns, depot, capacity)
     orders = _problem(file, day, columns, depot, capacity) if source is None else _chosen(source, day)
+    if kept is not None and source is not None:
+        check_region(orders, kept)
     name, solver = _solver(kept, run_folder, shipped, orders)
     began = time.perf_counter()
     plan = construct(solver, orders)
@@ -108,7 +111,7 @@ def _read(file: Path, state: State | None, columns: str | None, depot: str | Non
         first = found.bad[0]
         rows = "1 row is" if len(found.bad) == 1 else f"{len(found.bad)} rows are"
         say(
-            f"{rows} not routed, first line {first.line}: {first.reason} "
+            f"{rows} not routed, first line {first.line}: {first.reason}. "
             f"See {'it' if len(found.bad) == 1 else 'them all'} with: dree orders check {file}"
         )
     return found
