@@ -144,6 +144,7 @@ def layouts() -> Iterator[Case]:
     yield good("lines of delimiters", f"\n{',' * 5}\n".join(lines))
     yield good("no newline at the end", text.rstrip("\n"))
     yield good("many newlines at the end", text + "\n" * 50)
+    yield good("every row in quotes", "".join('"{}"\n'.format(line.replace('"', '""')) for line in lines))
     yield good("trailing delimiters", "".join(f"{line},,\n" for line in lines))
     yield good("trailing delimiters below the header", lines[0] + "".join(f"\n{line},," for line in lines[1:]))
     yield good("spaces around cells", written([[f"  {cell} " for cell in row] for row in table()], ";"))

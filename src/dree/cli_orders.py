@@ -84,7 +84,8 @@ def _understood(read: OrderFile) -> Table:
         "place": f"{kind}: columns {', '.join(read.columns[meaning] for meaning in place)}{_around(read.days)}",
         "date": _column(read, "date") or f"none; the file's name: {day_of_file(read.path)}",
         "demand": _column(read, "demand") or "none",
-        "id": _column(read, "id") or "none; the numbers of lines",
+        "id": _column(read, "id") or "none",
+        "name": _column(read, "name") or "none",
         "depot": read.depot,
         "routes": _routes(read.days),
     }
@@ -151,7 +152,7 @@ def _days(days: Sequence[Orders]) -> Table:
         extent = day.frame().extent if (day.nodes != day.nodes[0]).any() else 0.0
         load: tuple[str, ...] = ()
         if day.demands is not None and day.capacity is not None:
-            total = int(day.demands.sum())
+            total = sum(day.demands.tolist())
             load = (f"{total / day.units:g}", str(ceil(total / day.capacity)))
         table.add_row(_plain(day.day), str(len(day.places)), f"{extent:.4g}", *load)
     return table

@@ -198,6 +198,11 @@ def test_stops_on_both_sides_of_the_180th_meridian_are_near(read):
     assert file.days[0].frame().extent < 40
 
 
+def test_a_depot_may_be_called_so_where_there_are_ids_too(read):
+    file = read("id,name,lat,lon\n7,Depot,48,11\n8,Smith,48.1,11\n,Miller,48.2,11\n,,48.3,11\n")
+    assert (file.depot, file.days[0].names) == ("marked in line 2", ("8", "Miller", "line 5"))
+
+
 def test_names_are_no_ids(read):
     text = "name,lat,lon,parcels\nSmith,48.1,11.5,1\nSmith,48.2,11.5,1\nSmith,48.1,11.5,2\nSmith,48.1,11.5,1\n"
     file = read(text)

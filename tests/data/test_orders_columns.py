@@ -51,10 +51,11 @@ def test_no_name_has_two_meanings():
     [
         ("id,lat,lng", {"id": "id", "lat": "lat", "lon": "lng"}),
         (LADE, {"id": "order_id", "lat": "lat", "lon": "lng", "date": "ds"}),
-        ("Name,Breite,Länge,Pakete", {"id": "Name", "lat": "Breite", "lon": "Länge", "demand": "Pakete"}),
+        ("Name,Breite,Länge,Pakete", {"name": "Name", "lat": "Breite", "lon": "Länge", "demand": "Pakete"}),
         ("fecha,latitud,longitud,peso", {"date": "fecha", "lat": "latitud", "lon": "longitud", "demand": "peso"}),
         ("X,Y,Demand", {"x": "X", "y": "Y", "demand": "Demand"}),
-        ("id,name,address,lat,lon", {"id": "id", "lat": "lat", "lon": "lon"}),
+        ("id,name,stop,address,lat,lon", {"id": "id", "name": "name", "lat": "lat", "lon": "lon"}),
+        ("address,customer,lat,lon", {"name": "customer", "lat": "lat", "lon": "lon"}),
         ("date,timestamp,lat,lon", {"date": "date", "lat": "lat", "lon": "lon"}),
         ("日期,纬度,经度,数量", {"date": "日期", "lat": "纬度", "lon": "经度", "demand": "数量"}),
         ("latitude,lon,y", {"lat": "latitude", "lon": "lon"}),

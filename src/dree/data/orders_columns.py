@@ -10,7 +10,8 @@ from pathlib import Path
 
 from dree.errors import DreeError, unknown
 
-# Names as `normalised` leaves them. A name in an earlier group is preferred; two of one group are ambiguous.
+# Names as `normalised` leaves them. One of an earlier group is preferred; two of one group are ambiguous, but for names
+# of stops, of which the first serves.
 NAMES: dict[str, tuple[str, ...]] = {
     "lat": (
         "lat latitude latdeg latitudedeg gpslat gpslatitude geolat stoplat latwgs84 wgs84lat breite breitengrad "
@@ -36,6 +37,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "id": (
         "id orderid orderno ordernr ordernumber order stopid packageid parcelid deliveryid shipmentid trackingnumber "
         "trackingid auftrag auftragsnr auftragsnummer bestellnummer pedido commande ordine заказ 订单号",
+    ),
+    "name": (
         "name stop stopname bezeichnung nombre nom nome naam nazwa имя 名称",
         "customer customername customerid kunde kundenname kundennummer client cliente recipient empfanger empfaenger",
         "nr no number nummer numero",
@@ -106,7 +109,7 @@ def find_columns(
                 and (index in filled or meaning in WORDS)
                 and (index in marked or (meaning, rank) != ("depot", 1))
             ]
-            if len(candidates) > 1:
+            if len(candidates) > 1 and meaning != "name":
                 raise _ambiguous(path, meaning, [header[index] for index in candidates])
             if candidates:
                 found[meaning] = Column(candidates[0], header[candidates[0]], rank == 0)

@@ -69,7 +69,12 @@ def check_distance(rows: Rows, depots: Depots, centre: Place | None) -> None:
 def _marked(rows: Rows) -> list[int]:
     """The rows that say they are a depot."""
     table = rows.table
-    found = {index for index, cell in enumerate(table.cells("id")) if cell and is_depot_word(cell)}
+    found = {
+        index
+        for meaning in ("id", "name")
+        for index, cell in enumerate(table.cells(meaning))
+        if cell and is_depot_word(cell)
+    }
     if "depot" in table.columns:
         column = table.columns["depot"]
         found |= {index for index, cell in enumerate(table.cells("depot")) if cell and marks_depot(cell, column)}
