@@ -98,7 +98,7 @@ def _report(state: State) -> None:
     """How a day went, for a person who has never heard of a gap."""
     version = state.versions[-1]
     assert version.today is not None
-    say(f"{version.day}: {version.stops} stops, learned in {version.batches} batches, {version.seconds:.0f} s.")
+    say(f"{version.day}: {version.stops} stops, learned in {version.seconds:.0f} s (batches: {version.batches}).")
     say(f"  Routes of this day are longer than a reference's by {_change(*version.today)}.")
     if version.past:
         count = len(state.past) - (state.past[-1].day == version.day)

@@ -16,6 +16,7 @@ from dree.service.records import Day, Settings
 from dree.tasks.orders import LEAST_STOPS, Orders
 
 LEAST_PLACES = 4  # different ones; with fewer, every tour is the best
+LISTED = 4  # days that are skipped one by one in words
 TAKEN = 100  # stops of a day that are kept to compare it with others
 
 
@@ -56,7 +57,7 @@ def new_days(days: Sequence[Orders], seen: Sequence[Day], say: Say) -> tuple[Ord
     known = {day.name: (day.key, _told(day)) for day in seen}
     by_key = {key: (name, told) for name, (key, told) in known.items()}
     newest = max((day.name for day in seen if day.version is not None), default="")
-    fresh = []
+    fresh, skipped = [], []
     for day in days:
         if day.day in known and known[day.day][0] != day.key:
             raise DreeError(
@@ -67,20 +68,24 @@ def new_days(days: Sequence[Orders], seen: Sequence[Day], say: Say) -> tuple[Ord
         if day.key in by_key:
             name, told = by_key[day.key]
             again = f"{day.day} {told}" if name == day.day else f"{day.day} has the very stops of {name}, which {told}"
-            say(f"{again}. Skipped.")
+            skipped.append(f"{again}. Skipped.")
             continue
         if day.day < newest:
             say(f"{day.day} is older than {newest}, the newest day that was learned. It is learned all the same.")
         known[day.day] = (day.key, "is there twice in these files")
         by_key[day.key] = (day.day, "is in these files too")
         fresh.append(day)
+    if len(skipped) > LISTED:
+        skipped = [*skipped[:1], f"So were {len(skipped) - 2} more days.", *skipped[-1:]]
+    for words in skipped:
+        say(words)
     return tuple(fresh)
 
 
 def unlearnable(day: Orders) -> str | None:
     """Why nothing can be learned from a day, if so."""
     if len(day.places) < LEAST_STOPS:
-        return f"has {len(day.places)} stops, and learning needs {LEAST_STOPS}"
+        return f"has {len(day.places)} of the {LEAST_STOPS} stops that learning needs"
     if len(np.unique(day.nodes, axis=0)) < LEAST_PLACES:
         return f"has stops at fewer than {LEAST_PLACES} places, so there is nothing to learn"
     return None

@@ -65,14 +65,11 @@ class State:
         """What is there; a newer format, a damaged `state.json` and missing files are said."""
         content = _read(path)
         try:
-            state = _from_plain(path, content)
+            return _from_plain(path, content)
         except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
             raise DreeError(
                 f"{path / STATE} is damaged ({type(error).__name__}: {error}). Restore it from a backup."
             ) from None
-        if not 0 <= state.in_use < len(state.versions):
-            raise DreeError(f"{path / STATE} is damaged: there is no version {state.in_use}. Restore it from a backup.")
-        return state
 
     def solver(self, say: Say = print) -> Solver:
         """The solver of the version in use, on the CPU."""
@@ -189,7 +186,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _from_plain(path: Path, content: Mapping[str, Any]) -> State:
-    return State(
+    state = State(
         path,
         Settings.of(content["settings"]),
         tuple(Version.of(each) for each in content["versions"]),
@@ -199,6 +196,10 @@ def _from_plain(path: Path, content: Mapping[str, Any]) -> State:
         tuple(Past.of(each) for each in content["past"]),
         tuple(Rollback(**each) for each in content["rollbacks"]),
     )
+    for number in (state.in_use, state.learner.version):
+        if not 0 <= number < len(state.versions):
+            raise ValueError(f"there is no version {number}")
+    return state
 
 
 def _wrong(path: Path, file: File) -> str | None:
