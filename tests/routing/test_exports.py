@@ -7,13 +7,13 @@ import json
 
 import numpy as np
 import pytest
-from days import a_day, length_of
 
 from dree.errors import DreeError
 from dree.files import write_csv
 from dree.routing import Plan
 from dree.routing.exports import as_geojson, as_plain, as_rows
 from dree.tasks.orders import Orders
+from order_days import a_day, length_of
 
 
 def a_plan(**settings) -> Plan:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from days import a_day, length_of
 from strange_search import Strange
 
 from dree.errors import DreeError
@@ -18,6 +17,7 @@ from dree.evaluation.classical.pyvrp import in_its_loads
 from dree.routing import Plan, improve
 from dree.routing.improve import as_problem, check_seconds, improved, searcher
 from dree.tasks.orders import Orders
+from order_days import a_day, length_of
 
 pytest.importorskip("hygese")
 pytest.importorskip("fast_tsp")

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from days import a_day, length_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dree.errors import DreeError
 from dree.routing import Plan
 from dree.tasks.orders import Orders
+from order_days import a_day, length_of
 
 EQUATOR = Orders("d", np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]), ("a", "b", "c"), geographic=True)
 DEGREE = 111.195080  # kilometres of a great circle

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dree.errors import DreeError
 from dree.evaluation.evaluate import best_tours
 from dree.problems import SYMMETRIES
 from dree.problems.geography import Frame
+from dree.routing.groups import routes_by_groups
 from dree.routing.plan import Plan
+from dree.routing.segments import tour_by_segments
 from dree.solvers import Solver
 from dree.tasks.orders import Orders
 
-STATES = 2**27  # copies x starts x nodes x nodes of a day that are decided on, about
+WHOLE = 150  # stops up to which a day is solved as a whole, from all starts
 
 
 def construct(solver: Solver, orders: Orders, frame: Frame | None = None) -> Plan:
-    """The shortest of a solver's greedy tours over starts and symmetric copies; as the square shows the day."""
+    """The day's routes, in the same way every time.
+
+    A day as large as the solver knows is solved greedily from all starts and in all symmetric copies, and the shortest
+    in the unit square is taken. A larger one is solved in parts.
+    """
     if solver.rules.name != orders.problem:
-        raise DreeError(f"This solver was made for {solver.rules.name}, {orders.day} is a {orders.problem}.")
+        raise DreeError(f"This solver was made for {solver.rules.name}, these orders are a {orders.problem}.")
     frame = frame or orders.frame()
     if not math.isfinite(frame.extent):
         raise DreeError("The coordinates lie too far apart for floating-point numbers. Use larger units.")
     if len(orders.nodes) < 2:
         return Plan.of(orders, [range(len(orders.places))])
-    starts = max(1, STATES // (SYMMETRIES * len(orders.nodes) ** 2))
-    best = best_tours(solver, orders.instance(frame), SYMMETRIES, precision="fp32", most_starts=starts)
-    return Plan.of_actions(orders, best.actions.flatten().tolist())
+    instance = orders.instance(frame)
+    if len(orders.places) <= WHOLE:
+        best = best_tours(solver, instance, SYMMETRIES, precision="fp32")
+        return Plan.of_actions(orders, best.actions.flatten().tolist())
+    if orders.problem == "tsp":
+        return Plan.of_actions(orders, tour_by_segments(solver, frame.to_unit(orders.nodes)).tolist())
+    routes = routes_by_groups(solver, instance)
+    return Plan.of(orders, [np.subtract(route, 1).tolist() for route in routes])
