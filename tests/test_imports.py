@@ -20,6 +20,7 @@ LAYERS = [
     {"data"},
     {"lifelong"},
     {"evaluation", "testing"},
+    {"routing"},
     {"experiments"},
     {"service"},
     {"report"},
@@ -39,6 +40,8 @@ LAYERS = [
             "pretrain",
             "reproduce",
             "runs",
+            "solve",
+            "watch",
         ]
     },
     {"cli"},

@@ -81,10 +81,11 @@ def _understood(read: OrderFile) -> Table:
     lines = {
         "text": f"{read.encoding}, delimiter {DELIMITERS.get(read.delimiter, read.delimiter)}, "
         f"decimal {MARKS[read.decimal]}",
-        "place": f"{kind}: columns {', '.join(read.columns[meaning] for meaning in place)}",
+        "place": f"{kind}: columns {', '.join(read.columns[meaning] for meaning in place)}{_around(read.days)}",
         "date": _column(read, "date") or f"none; the file's name: {day_of_file(read.path)}",
         "demand": _column(read, "demand") or "none",
-        "id": _column(read, "id") or "none; the numbers of lines",
+        "id": _column(read, "id") or "none",
+        "name": _column(read, "name") or "none",
         "depot": read.depot,
         "routes": _routes(read.days),
     }
@@ -92,6 +93,16 @@ def _understood(read: OrderFile) -> Table:
     for name, words in lines.items():
         table.add_row(name, _plain(words))
     return table
+
+
+def _around(days: Sequence[Orders]) -> str:
+    """Roughly where the first day's stops are, so that swapped columns are seen."""
+    from dree.problems.geography import middle
+
+    if not days or not days[0].geographic:
+        return ""
+    lng, lat = middle(days[0].places)
+    return f"; around {abs(lat):.2f} {'N' if lat >= 0 else 'S'}, {abs(lng):.2f} {'E' if lng >= 0 else 'W'}"
 
 
 def _routes(days: Sequence[Orders]) -> str:
@@ -141,7 +152,7 @@ def _days(days: Sequence[Orders]) -> Table:
         extent = day.frame().extent if (day.nodes != day.nodes[0]).any() else 0.0
         load: tuple[str, ...] = ()
         if day.demands is not None and day.capacity is not None:
-            total = int(day.demands.sum())
+            total = sum(day.demands.tolist())
             load = (f"{total / day.units:g}", str(ceil(total / day.capacity)))
         table.add_row(_plain(day.day), str(len(day.places)), f"{extent:.4g}", *load)
     return table

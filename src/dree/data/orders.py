@@ -77,7 +77,7 @@ def read_orders(
         rows.mark,
         {meaning: column.name for meaning, column in table.columns.items()},
         depots.how,
-        (*table.notes, *_notes(table, rows, capacity)),
+        (*table.notes, *depots.notes, *_notes(table, rows, capacity)),
     )
 
 
@@ -91,8 +91,8 @@ def _day(
 ) -> Orders:
     """The stops of one day, demands in the largest units of ten that make them and the capacity whole."""
     table, place = rows.table, depots.of(day)
-    ids = table.cells("id")
-    names = tuple(ids[index] or f"line {table.rows[index].line}" for index in part)
+    ids, called = table.cells("id"), table.cells("name")
+    names = tuple(ids[index] or called[index] or f"line {table.rows[index].line}" for index in part)
     if demands is None or capacity is None:
         return Orders(day, rows.places[part], names, table.geographic, place)
     if place is None:

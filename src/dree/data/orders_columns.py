@@ -10,7 +10,8 @@ from pathlib import Path
 
 from dree.errors import DreeError, unknown
 
-# Names as `normalised` leaves them. A name in an earlier group is preferred; two of one group are ambiguous.
+# Names as `normalised` leaves them. One of an earlier group is preferred; two of one group are ambiguous, but for names
+# of stops, of which the first serves.
 NAMES: dict[str, tuple[str, ...]] = {
     "lat": (
         "lat latitude latdeg latitudedeg gpslat gpslatitude geolat stoplat latwgs84 wgs84lat breite breitengrad "
@@ -36,6 +37,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "id": (
         "id orderid orderno ordernr ordernumber order stopid packageid parcelid deliveryid shipmentid trackingnumber "
         "trackingid auftrag auftragsnr auftragsnummer bestellnummer pedido commande ordine заказ 订单号",
+    ),
+    "name": (
         "name stop stopname bezeichnung nombre nom nome naam nazwa имя 名称",
         "customer customername customerid kunde kundenname kundennummer client cliente recipient empfanger empfaenger",
         "nr no number nummer numero",
@@ -106,13 +109,13 @@ def find_columns(
                 and (index in filled or meaning in WORDS)
                 and (index in marked or (meaning, rank) != ("depot", 1))
             ]
-            if len(candidates) > 1:
+            if len(candidates) > 1 and meaning != "name":
                 raise _ambiguous(path, meaning, [header[index] for index in candidates])
             if candidates:
                 found[meaning] = Column(candidates[0], header[candidates[0]], rank == 0)
                 break
-    _check_place(path, header, found)
-    return found
+    pair = _place(path, header, found)
+    return {meaning: column for meaning, column in found.items() if meaning in pair or meaning not in WORDS}
 
 
 def is_depot_word(cell: str) -> bool:
@@ -149,8 +152,8 @@ def _ambiguous(path: Path, meaning: str, names: Sequence[str]) -> DreeError:
     )
 
 
-def _check_place(path: Path, header: Sequence[str], found: Mapping[str, Column]) -> None:
-    """Refuse a file in which it is not clear where stops are."""
+def _place(path: Path, header: Sequence[str], found: Mapping[str, Column]) -> tuple[str, str]:
+    """The two meanings that are the place; a file in which it is not clear where stops are is refused."""
     pairs = [pair for pair in (EARTH, PLANE) if set(pair) <= set(found)]
     if len(pairs) == 2:
         names = {meaning: found[meaning].name for meaning in (*EARTH, *PLANE)}
@@ -160,6 +163,7 @@ def _check_place(path: Path, header: Sequence[str], found: Mapping[str, Column])
         )
     if not pairs:
         raise no_place(path, header, found)
+    return pairs[0]
 
 
 def no_place(path: Path, header: Sequence[str], found: Collection[str] = ()) -> DreeError:

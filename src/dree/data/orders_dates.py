@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -43,10 +44,7 @@ class _Either(NamedTuple):
 
 def day_names(path: Path, column: str, cells: Sequence[str], order: str | None) -> dict[str, str]:
     """Cell -> its day, 2022-06-04 or, without a year, 06-04; cells that are no dates are missing."""
-    counts = {cell: 0 for cell in cells if cell}
-    for cell in cells:
-        if cell:
-            counts[cell] += 1
+    counts = Counter(cell for cell in cells if cell)
     if order not in (None, *ORDERS):
         raise DreeError(f"--map dates={order}: say dmy where the day comes first, mdy where the month does.")
     read = {cell: _read(cell) for cell in counts}
@@ -103,7 +101,7 @@ def _decided(path: Path, column: str, either: Mapping[str, _Either], counts: Map
         if len(possible) == 1:
             votes[possible[0]] += counts[cell]
         elif len(possible) == 2 and days["dmy"] != days["mdy"]:
-            open_cell = cell
+            open_cell = open_cell or cell
     chosen = max(votes, key=lambda order: votes[order])
     strays = min(votes.values())
     if strays > STRAY * sum(votes.values()):

@@ -25,6 +25,7 @@ class Depots:
     by_day: Mapping[str, Place]
     rows: frozenset[int]
     how: str
+    notes: tuple[str, ...] = ()
 
     def of(self, day: str) -> Place | None:
         """The depot of a day."""
@@ -38,14 +39,17 @@ def find_depots(rows: Rows, days: Sequence[str], given: Place | None) -> Depots:
         place = (given[1], given[0]) if rows.table.geographic else given
         if rows.table.geographic and not (abs(place[1]) <= 90 and abs(place[0]) <= 180):
             raise DreeError(f"--depot {given[0]:g},{given[1]:g} is not on the earth. Give the latitude first.")
-        return Depots(place, {}, frozenset(marked), "--depot")
+        elsewhere = [rows.table.rows[index].line for index in marked if _place(rows, index) != place]
+        note = f"The depot in line {elsewhere[0]} is not used, for another one is given." if elsewhere else ""
+        used = frozenset([*marked, *_without_demand(rows, place)])
+        return Depots(place, {}, used, "--depot", (note,) if note else ())
     usable = [index for index in marked if not rows.reasons[index]]
     if usable:
         return _of_marked(rows, days, usable, frozenset(marked))
-    first = _without_demand(rows)
-    if first:
-        place = _place(rows, first[0])
-        return Depots(place, {}, frozenset(first), f"line {rows.table.rows[first[0]].line}, the first, has no demand")
+    first = _place(rows, 0) if rows.reasons and not rows.reasons[0] else None
+    like_it = [] if first is None else _without_demand(rows, first)
+    if 0 in like_it:
+        return Depots(first, {}, frozenset(like_it), f"line {rows.table.rows[0].line}, the first, has no demand")
     return Depots(None, {}, frozenset(marked), "none")
 
 
@@ -65,7 +69,12 @@ def check_distance(rows: Rows, depots: Depots, centre: Place | None) -> None:
 def _marked(rows: Rows) -> list[int]:
     """The rows that say they are a depot."""
     table = rows.table
-    found = {index for index, cell in enumerate(table.cells("id")) if cell and is_depot_word(cell)}
+    found = {
+        index
+        for meaning in ("id", "name")
+        for index, cell in enumerate(table.cells(meaning))
+        if cell and is_depot_word(cell)
+    }
     if "depot" in table.columns:
         column = table.columns["depot"]
         found |= {index for index, cell in enumerate(table.cells("depot")) if cell and marks_depot(cell, column)}
@@ -88,14 +97,13 @@ def _of_marked(rows: Rows, days: Sequence[str], usable: Sequence[int], marked: f
     return Depots(None, by_day, marked, how)
 
 
-def _without_demand(rows: Rows) -> list[int]:
-    """The first row, where it has a place and no demand, and those like it."""
-    cells = rows.table.cells("demand")
-    if "demand" not in rows.table.columns or not cells or rows.reasons[0]:
+def _without_demand(rows: Rows, place: Place) -> list[int]:
+    """The rows at a place that have a cell for a demand, and none in it."""
+    if "demand" not in rows.table.columns:
         return []
-    nothing = [not cell or exact(cell, rows.mark) == 0 for cell in cells]
-    same = (rows.places == rows.places[0]).all(1)
-    return [index for index in range(len(cells)) if nothing[index] and same[index]] if nothing[0] else []
+    there = np.flatnonzero((rows.places == place).all(1)).tolist()
+    cells = rows.table.cells("demand")
+    return [index for index in there if not rows.reasons[index] and exact(cells[index] or "0", rows.mark) == 0]
 
 
 def _place(rows: Rows, index: int) -> Place:

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 
 from dree.errors import DreeError, unknown
 
-MEANINGS = ("date", "lat", "lon", "x", "y", "demand", "id", "depot", "dates")
+MEANINGS = ("date", "lat", "lon", "x", "y", "demand", "id", "name", "depot", "dates")
 SPELLINGS = {"lng": "lon", "long": "lon", "longitude": "lon", "latitude": "lat"}
 LARGEST_CAPACITY = 10**9
 DECIMALS = 6  # of a demand or a capacity, at most

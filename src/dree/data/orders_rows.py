@@ -107,17 +107,15 @@ class Rows:
 
     def judge_repeated(self, days: Sequence[str], stops: Sequence[int]) -> None:
         """Reject stops that are there before: with the same id, or with the same name, place and demand."""
-        if "id" not in self.table.columns:
-            return
-        ids, demands, sure = self.table.cells("id"), self.table.cells("demand"), self.table.columns["id"].sure
-        seen = set()
+        ids, names, demands = (self.table.cells(meaning) for meaning in ("id", "name", "demand"))
+        seen: set[tuple[object, ...]] = set()
         for index in stops:
-            if not ids[index] or self.reasons[index]:
+            if self.reasons[index] or not (ids[index] or names[index]):
                 continue
-            more = () if sure else (*self.places[index].tolist(), demands[index])
-            key = (days[index], ids[index], *more)
+            row = (names[index], *self.places[index].tolist(), demands[index])
+            key = (days[index], *((ids[index],) if ids[index] else row))
             if key in seen:
-                self.reject(index, SAME_ID if sure else SAME_ROW)
+                self.reject(index, SAME_ID if ids[index] else SAME_ROW)
             seen.add(key)
 
     def judge_far(self, stops: Sequence[int]) -> tuple[float, float] | None:

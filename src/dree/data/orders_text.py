@@ -106,11 +106,17 @@ def records(lines: Sequence[str], delimiter: str, first: int, columns: int) -> I
 
 def split_cells(line: str, delimiter: str) -> list[str]:
     """The cells of a row, without spaces around them and without the `="..."` by which Excel is told to keep a text."""
-    try:
-        cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
-    except csv.Error:  # a cell of more than 128 KiB
-        cells = line.split(delimiter)
+    cells = _split(line, delimiter)
+    if len(cells) == 1 and delimiter in cells[0]:  # the row as a whole is in quotes
+        cells = _split(cells[0], delimiter)
     return [_stripped(cell) for cell in cells]
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error:  # a cell of more than 128 KiB
+        return line.split(delimiter)
 
 
 def _stripped(cell: str) -> str:

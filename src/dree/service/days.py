@@ -106,15 +106,21 @@ def _told(day: Day) -> str:
     return f"was learned before as version {day.version}"
 
 
-def _as_in_state(given: Given, settings: Settings) -> Given:
-    """What a state has fixed; something else is refused."""
+def given_of(settings: Settings) -> Given:
+    """What a state has fixed, as a person would say it."""
     depot = settings.depot
     if depot is not None and settings.geographic:
         depot = (depot[1], depot[0])
+    return Given(dict(settings.columns), depot, settings.capacity)
+
+
+def _as_in_state(given: Given, settings: Settings) -> Given:
+    """What a state has fixed; something else is refused."""
+    known = given_of(settings)
     for name, said, fixed in (
-        ("--map", given.columns, dict(settings.columns)),
-        ("--depot", given.depot, depot),
-        ("--capacity", given.capacity, settings.capacity),
+        ("--map", given.columns, known.columns),
+        ("--depot", given.depot, known.depot),
+        ("--capacity", given.capacity, known.capacity),
     ):
         if said is not None and said != fixed:
             was = f"it has {_words(fixed)}" if fixed else "it has none"
@@ -122,7 +128,7 @@ def _as_in_state(given: Given, settings: Settings) -> Given:
                 f"{name} says {_words(said)}, but the first day that this state learned fixed it: {was}. "
                 "Leave it out, or learn in another folder."
             )
-    return Given(settings.columns, depot, settings.capacity)
+    return known
 
 
 def _words(value: object) -> str:

@@ -19,6 +19,7 @@ from dree.service.gate import MARGIN, check_margin, judge, mean_gaps
 from dree.service.lock import locked, now
 from dree.service.past import known_gap, offered, past_samples, with_gap
 from dree.service.records import Gaps, LearnerAt, Past, Settings, Version
+from dree.service.region import check_region
 from dree.service.samples import REFERENCE, draw_sample
 from dree.service.starting import Wanted, check_wanted, first_settings
 from dree.service.state import DamagedError, State, check_new, store
@@ -63,6 +64,8 @@ def learn_files(
     else:
         settings, solver = before.settings, None
         check_wanted(settings, wanted)
+        for day in days:
+            check_region(day, before)
     new_days(days, before.days if before else (), lambda _: None)
     with locked(path, "dree learn"):
         if State.exists(path):
