@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -12,7 +13,10 @@ import time
 import pytest
 
 from command_line import cells, dree, invoke
+from dree.cli_learn import learn
 from dree.errors import DreeError
+from dree.service.budget import MINUTES
+from dree.service.gate import MARGIN
 from dree.service.state import State
 from small_days import small_start, write_day
 
@@ -66,6 +70,11 @@ def test_the_budget_in_minutes_bounds_learning(tmp_path, start, days):
     invoke("learn", tmp_path / "state", days[1], "--minutes", 0.1)
     _, short, long = State.open(tmp_path / "state").versions
     assert 1 <= short.batches < long.batches
+
+
+def test_the_defaults_are_those_of_the_daily_loop():
+    defaults = {name: each.default for name, each in inspect.signature(learn).parameters.items()}
+    assert (defaults["minutes"], defaults["margin"]) == (MINUTES, MARGIN)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from dree.bars import Part
 from dree.errors import DreeError
 
 MINUTES = 5.0
@@ -36,10 +36,11 @@ class Budget:
 class Spending:
     """A budget while a day is being learned."""
 
-    def __init__(self, budget: Budget, advance: Callable[[float], None]) -> None:
-        """Begin; `advance` hears of seconds or batches as they are spent."""
+    def __init__(self, budget: Budget, part: Part, words: str) -> None:
+        """Begin; the parts of a bar hear of seconds or batches as they are spent."""
         self.budget = budget
-        self._advance = advance
+        self._part, self._words = part, words
+        self._advance = part(words, 1)
         self._began = self._told = self._learning = time.perf_counter()
         self._batches = 0
         self._after = 0.0
@@ -48,6 +49,11 @@ class Spending:
     def seconds(self) -> float:
         """Since the beginning."""
         return time.perf_counter() - self._began
+
+    def phase(self, words: str) -> None:
+        """Say what comes next."""
+        self.tell()
+        self._advance = self._part(f"{self._words}: {words}", 1)
 
     def tell(self) -> None:
         """Move a bar of seconds to where the time is."""
@@ -58,6 +64,7 @@ class Spending:
 
     def begin_learning(self, tests: float) -> None:
         """From here on batches are learned; leave room for tests after them that should take so many seconds."""
+        self.phase("learning")
         self._learning, self._after = time.perf_counter(), SLACK * tests
 
     def go_on(self, batches: int) -> bool:

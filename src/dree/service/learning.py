@@ -90,7 +90,7 @@ def learn_days(state: State, days: Sequence[Orders], how: Learning, tell: Tell =
             learner = learner or make_learner(state, how.device)
             with how.bars(how.budget.total) as part:
                 words = f"{day.day} ({number} of {len(days)})" if len(days) > 1 else day.day
-                spending = Spending(how.budget, part(words, 1))
+                spending = Spending(how.budget, part, words)
                 after = _learned(state, learner, day, how, spending)
         after.commit()
         after.clean(state)
@@ -127,7 +127,9 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
     """The state after one more day; its files are written, but it is not yet committed."""
     number = len(state.versions)
     task = OrdersTask(day, day.frame())
+    spending.phase("reference tours")
     sample = draw_sample(task, state.settings.seed, spending.tell)
+    spending.phase("testing")
     incumbent, solver = state.answering(how.say)
     solver = solver.to(how.device)
     began = time.perf_counter()
@@ -143,6 +145,7 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
             f"{state.path} is as it was before it. Begin again from an earlier version: "
             f"dree history {state.path} --rollback N"
         )
+    spending.phase("testing")
     afters = []
     for _, kept in past:
         afters.append(kept.gap(learner.solver))
