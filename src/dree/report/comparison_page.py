@@ -99,10 +99,11 @@ def _routes(runs: Mapping[str, RunFolder], others: Mapping[str, Solver]) -> Pict
     columns += [learned_solutions(run.path, label) for label, run in runs.items()]
     columns += [learned_solutions(first.path, label, solver) for label, solver in others.items()]
     shown = [column for column in columns if len(column) == len(columns[-1])]
+    elsewhere = f" {', '.join(others)} was learned elsewhere, and longer." if others else ""
     return Picture.of(
         routes_grid([column[law] for law in shown[-1] for column in shown], len(shown)),
         "The first test instance of each task, routed by the reference and by the learned solvers: the best over all "
-        "starts and eight symmetric views. Beside a solver's name: how much longer its routes are.",
+        f"starts and eight symmetric views. Beside a solver's name: how much longer its routes are.{elsewhere}",
         "Routes of the reference and of every solver on one instance a task",
     )
 
