@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
+import typer.testing
 from typer.testing import CliRunner
 
 from dree.cli import app
+
+typer.testing._get_command = cache(typer.testing._get_command)  # making it anew takes longer than most commands
 
 
 def invoke(*arguments: object, code: int = 0) -> str:

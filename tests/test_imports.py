@@ -20,13 +20,29 @@ LAYERS = [
     {"data"},
     {"lifelong"},
     {"evaluation", "testing"},
+    {"routing"},
     {"experiments"},
+    {"service"},
     {"report"},
     {"reproduce"},
     {"terminal"},
     {
         f"cli_{part}"
-        for part in ["bench", "convert", "data", "drift", "evaluate", "lade", "pretrain", "reproduce", "runs"]
+        for part in [
+            "bench",
+            "convert",
+            "data",
+            "drift",
+            "evaluate",
+            "lade",
+            "learn",
+            "orders",
+            "pretrain",
+            "reproduce",
+            "runs",
+            "solve",
+            "watch",
+        ]
     },
     {"cli"},
     {"__main__"},

@@ -15,9 +15,13 @@ from dree.cli_data import data
 from dree.cli_drift import drift
 from dree.cli_evaluate import evaluate
 from dree.cli_lade import lade
+from dree.cli_learn import history, learn
+from dree.cli_orders import orders
 from dree.cli_pretrain import pretrain
 from dree.cli_reproduce import reproduce
 from dree.cli_runs import curves, metrics, results
+from dree.cli_solve import solve
+from dree.cli_watch import watch
 from dree.errors import DreeError
 from dree.terminal import bar, console, fail, say
 
@@ -35,6 +39,7 @@ plots = typer.Typer(help="Draw pictures.", no_args_is_help=True)
 app.add_typer(plots, name="plot")
 app.add_typer(data, name="data")
 app.add_typer(results, name="results")
+app.add_typer(orders, name="orders")
 
 DEMO_FOLDER = Path("runs/demo")
 SOLVER_HELP = "The base solver: pomo, omni, invit, or a dotted path to your own class."
@@ -157,44 +162,6 @@ def report(
     say(f"Page: {write_run_page(runs[0]) if len(runs) == 1 else write_comparison_page(runs, out)}")
 
 
-@app.command()
-def solve(
-    file: Annotated[Path, typer.Argument(help="A .json or .csv file: see docs/formats.md.")],
-    run_folder: Annotated[Path, typer.Option("--run", help="The run whose solver is used.")] = DEMO_FOLDER / "dree",
-    capacity: Annotated[int | None, typer.Option(help="The vehicle's capacity, where the file has none.")] = None,
-    output: Annotated[Path | None, typer.Option("--json", help="Write routes and cost to this JSON file.")] = None,
-    picture: Annotated[Path | None, typer.Option("--png", help="Draw the routes to this file.")] = None,
-) -> None:
-    """Route the stops of a file with a solver that a run has learned."""
-    from dree.data.instance_files import read_instance
-    from dree.evaluation.answers import answer
-    from dree.experiments import load_solver
-
-    instance = read_instance(file, capacity)
-    if not run_folder.exists():
-        raise DreeError(f"There is no run {run_folder} to take a solver from. Train one with: dree demo")
-    result = answer(load_solver(run_folder, say), instance)
-    for number, route in enumerate(result.routes, start=1):
-        load = f"  (load {result.loads[number - 1]} of {result.capacity})" if result.loads else ""
-        say(f"Route {number}: {' '.join(map(str, route))}{load}")
-    say(f"Cost: {result.cost:.6g}")
-    if output:
-        from dree.files import write_text
-
-        write_text(output, json.dumps(result.as_dict(), indent=2) + "\n")
-        say(f"Routes: {output}")
-    if picture:
-        from dree.report import draw_routes, save
-
-        demands = None if instance.demands is None else instance.demands[0].numpy()
-        title = f"{file.name}: {result.cost:.6g}"
-        figure = draw_routes(
-            instance.coords[0].numpy(), result.actions, instance.problem, title, demands, result.capacity
-        )
-        save(figure, picture)
-        say(f"Picture: {picture}")
-
-
 @plots.command("tasks")
 def plot_tasks(
     out: Annotated[Path, typer.Option(help="Where to draw: .png, .pdf or .svg.")] = Path("tasks.png"),
@@ -210,7 +177,11 @@ def plot_tasks(
 
 
 data.command()(lade)
-app.command()(evaluate)  # here, so that the help lists demo and run first
+app.command()(solve)  # here, so that the help lists demo and run first
+app.command()(learn)
+app.command()(history)
+app.command()(watch)
+app.command()(evaluate)
 app.command()(pretrain)
 app.command()(convert)
 app.command()(metrics)

@@ -26,6 +26,7 @@ def write_bytes(path: Path, *parts: bytes | memoryview) -> Path:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
+            sync_folder(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
@@ -34,6 +35,15 @@ def write_bytes(path: Path, *parts: bytes | memoryview) -> Path:
             "Make room or choose another place."
         ) from error
     return path
+
+
+def sync_folder(folder: Path) -> None:
+    """See to it that the names in a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_text(path: Path, text: str) -> Path:

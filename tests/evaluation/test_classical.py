@@ -97,6 +97,7 @@ def test_solvers_are_known_by_name():
         "hgs": ("tsp", "cvrp"),
         "fast-tsp": ("tsp",),
         "gurobi": ("tsp",),
+        "pyvrp": ("cvrp",),
     }
     with pytest.raises(DreeError, match="Did you mean 'fast-tsp'"):
         classical_solver("fasttsp")

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
 import pytest
+from browser import Watched, launch, need_browser
 from suite_examples import example_suite
 
 from dree.report.suite_page import write_suite_page
 
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 CURVES = "#group-0 [data-plot=curves]"
 VISIBLE = f"document.querySelector('{CURVES}').data.map((trace) => trace.visible)"
 
 
-def chromium() -> str | None:
-    named = os.environ.get("DREE_CHROMIUM")
-    return named or next((found for name in CHROMIUMS if (found := shutil.which(name))), None)
-
-
-if chromium() is None:
-    pytest.skip(f"needs one of {', '.join(CHROMIUMS)}, or $DREE_CHROMIUM", allow_module_level=True)
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+playwright = need_browser()
 
 
 @pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as driver:
-        # Without a sandbox, which containers and root do not have; the page is our own.
-        opened = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        opened = launch(driver)
         yield opened
         opened.close()
 
@@ -49,33 +38,19 @@ def wait_until(page, expression):
     pytest.fail(f"never true: {expression}")
 
 
-class Watched:
-    """An open page, what it has complained of, and what it has asked for."""
+class Suite(Watched):
+    """The page of a suite, once its curves are drawn."""
 
     def __init__(self, browser, address, width=1280):
-        self.trouble, self.requests = [], []
-        self.page = browser.new_page(viewport={"width": width, "height": 900})
-        self.page.on("console", lambda message: self.trouble.append(message.text))
-        self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
-        self.page.route("**/*", self._answer)
-        self.page.goto(address)
+        super().__init__(browser, address, width)
         self.page.wait_for_selector(f"{CURVES} .scatterlayer .trace", state="attached")
-
-    def _answer(self, route):
-        self.requests.append(route.request.url)
-        if len(self.requests) == 1:
-            route.continue_()
-        else:
-            route.abort()
 
 
 @pytest.fixture
 def watched(browser, address):
-    opened = Watched(browser, address)
+    opened = Suite(browser, address)
     yield opened
-    opened.page.close()
-    assert opened.trouble == []
-    assert opened.requests == [address]
+    opened.close()
 
 
 @pytest.fixture
@@ -205,10 +180,9 @@ def test_a_head_of_a_table_sorts_it_up_down_and_back(page):
 
 
 def test_on_a_phone_the_panels_stand_below_one_another_and_nothing_sticks_out(browser, address):
-    phone = Watched(browser, address, width=420)
+    phone = Suite(browser, address, width=420)
     assert phone.page.locator(CURVES).get_attribute("data-columns") == "1"
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= 420
     phone.page.set_viewport_size({"width": 1280, "height": 900})
     phone.page.wait_for_selector(f"{CURVES}[data-columns='3']")
-    phone.page.close()
-    assert phone.trouble == []
+    phone.close()

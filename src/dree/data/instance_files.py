@@ -1,14 +1,14 @@
-"""One problem from a user's file: JSON or CSV.
+"""One problem in a JSON file, which programs write: a day of orders in a plane, whose stops have numbers for names.
 
-JSON: `{"coordinates": [[x, y], ...], "demands": [0, 3, ...], "capacity": 30}`; CSV: columns `x`, `y` and, for a CVRP,
-`demand`. With demands the first node is the depot. Without them the problem is a TSP.
+`{"coordinates": [[x, y], ...], "demands": [0, 3, ...], "capacity": 30}`. With demands the first node is the depot.
+Without them the problem is a TSP.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +16,41 @@ import torch
 
 from dree.errors import DreeError, unknown
 from dree.problems import Instances
+from dree.tasks.orders import Orders
 
 KEYS = ("coordinates", "demands", "capacity")
-COLUMNS = ("x", "y", "demand")
 
 
-def read_instance(path: Path, capacity: int | None = None) -> Instances:
-    """The problem in a file as a batch of one, float64, in the file's own coordinates; `capacity` overrides."""
-    readers = {".json": _read_json, ".csv": _read_csv}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise DreeError(f"{path} must end in .json or .csv, so that it is clear how to read it.")
+def read_problem(path: Path, capacity: Decimal | None = None) -> Orders:
+    """The problem in a file as a day that has the file's name; `capacity` overrides the file's."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise DreeError(f"There is no file {path}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DreeError(f"{path} cannot be read as UTF-8 text ({error}).") from None
-    coords, demands, in_file = reader(path, text)
-    capacity = in_file if capacity is None else _whole(path, "capacity", capacity)
-    points = torch.tensor(coords, dtype=torch.float64).view(1, -1, 2)
+    coords, demands, in_file = _read_json(path, text)
+    limit = in_file if capacity is None else _whole(path, "capacity", capacity)
     try:
-        if demands is None:
-            if capacity is not None:
-                raise DreeError("There is a capacity but no demands. Add a demand for every node, or leave both out.")
-            return Instances(points).validated()
-        if capacity is None:
-            raise DreeError("There are demands but no capacity. Give it in the JSON file or with --capacity.")
-        return Instances(points, torch.tensor([demands]), torch.tensor([capacity])).validated()
+        return _orders(path.stem, coords, demands, limit)
     except DreeError as error:
         raise DreeError(f"{path}: {error}") from None
+
+
+def _orders(day: str, coords: list[list[float]], demands: list[int] | None, capacity: int | None) -> Orders:
+    points = torch.tensor(coords, dtype=torch.float64).view(1, -1, 2)
+    if demands is None:
+        if capacity is not None:
+            raise DreeError("There is a capacity but no demands. Add a demand for every node, or leave both out.")
+        places = Instances(points).validated().coords[0].numpy()
+        return Orders(day, places, tuple(map(str, range(len(places)))), geographic=False)
+    if capacity is None:
+        raise DreeError("There are demands but no capacity. Give it in the JSON file or with --capacity.")
+    Instances(points, torch.tensor([demands]), torch.tensor([capacity])).validated()
+    nodes, weights = points[0].numpy(), torch.tensor(demands).numpy()
+    x, y = nodes[0].tolist()
+    names = tuple(map(str, range(1, len(nodes))))
+    return Orders(day, nodes[1:], names, False, (x, y), weights[1:], capacity)
 
 
 def _read_json(path: Path, text: str) -> tuple[list[list[float]], list[int] | None, int | None]:
@@ -71,33 +76,6 @@ def _read_json(path: Path, text: str) -> tuple[list[list[float]], list[int] | No
             raise DreeError(f'{path}: "demands" must list one number for each of the {len(coords)} nodes, depot first.')
         demands = [_whole(path, f"demand of node {row}", value) for row, value in enumerate(demands)]
     return coords, demands, None if capacity is None else _whole(path, "capacity", capacity)
-
-
-def _read_csv(path: Path, text: str) -> tuple[list[list[float]], list[int] | None, int | None]:
-    try:
-        rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise DreeError(f"{path} is not CSV: {error}.") from None
-    if not rows:
-        raise DreeError(f"{path} is empty.")
-    header = [cell.strip().lower() for cell in rows[0]]
-    for name in header:
-        if name not in COLUMNS:
-            raise unknown(f"column in {path}", name, COLUMNS)
-    if len(set(header)) < len(header):
-        raise DreeError(f"{path} names a column twice: {', '.join(header)}.")
-    missing = [name for name in ("x", "y") if name not in header]
-    if missing:
-        raise DreeError(f"{path} has no column {' and no column '.join(missing)}; its first line must name x and y.")
-    coords, demands = [], []
-    for number, row in enumerate(rows[1:]):
-        if len(row) != len(header):
-            raise DreeError(f"{path}: node {number} has {len(row)} cells, the header has {len(header)}.")
-        cells = dict(zip(header, row, strict=True))
-        coords.append([_number(path, f"node {number}", cells[name]) for name in ("x", "y")])
-        if "demand" in cells:
-            demands.append(_whole(path, f"demand of node {number}", cells["demand"]))
-    return coords, demands if "demand" in header else None, None
 
 
 def _number(path: Path, what: str, value: Any) -> float:

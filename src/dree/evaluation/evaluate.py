@@ -71,24 +71,33 @@ def best_tours(
     copies: int = 1,
     progress: Progress | None = None,
     precision: str = "auto",
+    most_starts: int | None = None,
 ) -> Tours:
     """The best greedy tour of each instance over all starts and symmetric copies (P = 1), on the CPU.
 
+    With `most_starts`, of more starts than that only so many are taken, evenly spread over the nodes' numbers.
     Instances, and the starts of large ones, are solved in chunks, so that memory is bounded. Where encodings depend on
     the batch, that has nothing to do with these chunks: it is the next `solver.encoding_batch` instances, or what is
     left of them, with all their copies.
     """
     together = solver.encoding_batch or len(instances)
     batches = [instances[first : first + together] for first in range(0, len(instances), together)]
-    return _join([_best_of_batch(solver, each, copies, progress, precision) for each in batches], dim=0)
+    return _join([_best_of_batch(solver, each, copies, progress, precision, most_starts) for each in batches], dim=0)
 
 
 def _best_of_batch(
-    solver: Solver, instances: Instances, copies: int, progress: Progress | None, precision: str
+    solver: Solver,
+    instances: Instances,
+    copies: int,
+    progress: Progress | None,
+    precision: str,
+    most_starts: int | None,
 ) -> Tours:
     device = next(solver.parameters()).device
     every = augment(instances, copies)
     starts = solver.starts(every)
+    if most_starts is not None and starts.shape[1] > most_starts:
+        starts = starts[:, torch.arange(most_starts) * starts.shape[1] // most_starts]
     with in_precision(precision, device, learning=False):
         whole = None if solver.encoding_batch is None else solver.encode(every.to(device))
     chunks = split(len(every), starts.shape[1], every.nodes, STATES_AT_ONCE[device.type])

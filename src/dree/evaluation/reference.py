@@ -104,7 +104,7 @@ def _solve(row: int, problem: Problem, worker: Worker) -> list[int]:
 
 def _cost(problem: Problem, actions: list[int], where: str) -> float:
     """The cost of a tour, as the referee sees it."""
-    coords, demands, capacity = problem
+    coords, demands, capacity, *_ = problem
     try:
         return check_tsp(coords, actions) if demands is None else check_cvrp(coords, demands, capacity, actions)
     except DreeError as error:

@@ -166,11 +166,18 @@ class RunSettings:
 
     def torch_device(self) -> torch.device:
         """Where to learn: on a GPU where there is one, unless told otherwise."""
-        if self.device == "cuda" and not torch.cuda.is_available():
-            raise DreeError("There is no CUDA device here. Use --device cpu.")
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        return torch.device(self.device)
+        return torch_device(self.device)
+
+
+def torch_device(name: str) -> torch.device:
+    """A device by name; `auto` is a GPU where there is one."""
+    if name not in DEVICES:
+        raise unknown("device", name, DEVICES)
+    if name == "cuda" and not torch.cuda.is_available():
+        raise DreeError("There is no CUDA device here. Use --device cpu.")
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(name)
 
 
 DEMO = RunSettings(

@@ -21,8 +21,8 @@ from dree.experiments.material import Material, load_material
 from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
+from dree.lifelong.epoch import learn_epoch
 from dree.lifelong.parallel import Together
-from dree.randomness import named_generator
 
 PAUSE = 20  # from one checkpoint to the next, at least so many times as long as the first took to write
 
@@ -140,24 +140,11 @@ class Run:
         began = time.perf_counter()
         if epoch > 1 and self.stream.begins(epoch) and not self.stream.ends(epoch):
             learner.renew_optimiser()  # another task has come to stay
-        learner.method.begin(learner, self.stream, epoch)
-        totals = torch.zeros(2, device=self.device)
-        broken = torch.zeros(self.batches, dtype=torch.bool, device=self.device)
-        for batch in range(self.batches):
-            generator = named_generator(settings.seed, "instances", epoch, batch, device=self.device)
-            task = learner.method.choose(self.stream, epoch, named_generator(settings.seed, "task", epoch, batch))
-            try:
-                progress = learner.learn(task.sample(settings.batch_size, generator))
-            except DreeError as error:
-                raise DreeError(f"Epoch {epoch}, batch {batch + 1}: {error}") from None
-            totals += torch.stack([progress.loss, progress.cost])
-            broken[batch] = ~progress.loss.isfinite()
-        learner.end(self.stream, epoch)
-        loss, cost = (totals / self.batches).tolist()
-        if broken.any():
+        learned = learn_epoch(learner, self.stream, epoch, settings.batch_size, lambda batch: batch < self.batches)
+        if learned.broken is not None:
             raise DreeError(
-                f"The loss is not finite from batch {int(broken.nonzero()[0]) + 1} of epoch {epoch} on, so learning "
-                f"stopped. The newest checkpoint in {self.folder.checkpoints} is from before that epoch. Try a smaller "
+                f"The loss is not finite from batch {learned.broken} of epoch {epoch} on, so learning stopped. "
+                f"The newest checkpoint in {self.folder.checkpoints} is from before that epoch. Try a smaller "
                 "learner.learning_rate, or precision fp32."
             )
         report: dict[str, Any] = learner.method.report()
@@ -168,11 +155,12 @@ class Run:
         gaps = self.test() if due else None
         if self.held_out and epoch == self.stream.epochs:
             report = report | self.generalise()
-        self.folder.append("metrics.jsonl", {"epoch": epoch, "task": name, "loss": loss, "cost": cost} | report)
+        logged = {"epoch": epoch, "task": name, "loss": learned.loss, "cost": learned.cost}
+        self.folder.append("metrics.jsonl", logged | report)
         self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds, "peak_bytes": self.peak_bytes()})
         if epoch == self.stream.epochs or learner.together.agreed(time.perf_counter() >= self._next_checkpoint):
             self.checkpoint()
-        return Tested(epoch, name, cost, gaps)
+        return Tested(epoch, name, learned.cost, gaps)
 
     def peak_bytes(self) -> int | None:
         """The most GPU memory in use at once since this process took the run up, tests included; None on a CPU.

@@ -56,10 +56,16 @@ def start_record(settings: RunSettings) -> dict[str, Any]:
     if settings.start is None:
         return {}
     trained = _start(settings)
+    digest = weights_digest(trained.solver)
+    return {"start": {"name": trained.run.resolve().name, "epoch": trained.epoch, "sha256": digest}}
+
+
+def weights_digest(solver: Solver) -> str:
+    """A hash of all weights of a solver on the CPU."""
     digest = hashlib.sha256()
-    for weights in trained.solver.state_dict().values():
+    for weights in solver.state_dict().values():
         digest.update(weights.contiguous().numpy().tobytes())
-    return {"start": {"name": trained.run.resolve().name, "epoch": trained.epoch, "sha256": digest.hexdigest()}}
+    return digest.hexdigest()
 
 
 def _start(settings: RunSettings) -> Trained:

@@ -41,13 +41,18 @@ KINDS = {  # a tensor's type as safetensors calls it
 
 def save_checkpoint(folder: Path, number: int, state: Mapping[str, Any]) -> Path:
     """Write a state (nested dicts and lists of tensors and plain values) as checkpoint `number`."""
-    tensors: dict[str, Tensor] = {}
-    plain = _take_tensors(state, "", tensors)
-    header = {"version": VERSION, "state": plain, "digest": _digest(plain, tensors)}
-    path = write_bytes(folder / f"{number:09d}.safetensors", *_parts(tensors, json.dumps(header)))
+    path = write_bytes(folder / f"{number:09d}.safetensors", *checkpoint_parts(state))
     for old in checkpoints(folder)[KEPT:]:
         old.unlink(missing_ok=True)
     return path
+
+
+def checkpoint_parts(state: Mapping[str, Any]) -> list[bytes | memoryview]:
+    """The bytes of a checkpoint's file, in order; nothing large among them is copied."""
+    tensors: dict[str, Tensor] = {}
+    plain = _take_tensors(state, "", tensors)
+    header = {"version": VERSION, "state": plain, "digest": _digest(plain, tensors)}
+    return _parts(tensors, json.dumps(header))
 
 
 def checkpoints(folder: Path) -> list[Path]:

@@ -13,6 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from dree.errors import DreeError
 
 Rounding = Callable[[NDArray[np.float64]], NDArray[np.float64]]  # of the length of every leg, as libraries have it
+Metric = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]  # from places to their partners
+
+
+def straight(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Euclidean distances."""
+    return np.asarray(np.sqrt(((second - first) ** 2).sum(axis=1)))
 
 
 def split_routes(actions: Sequence[int]) -> list[list[int]]:
@@ -26,16 +32,23 @@ def split_routes(actions: Sequence[int]) -> list[list[int]]:
     return [route for route in routes if route]
 
 
-def check_tsp(coords: ArrayLike, tour: Sequence[int], rounding: Rounding | None = None) -> float:
+def check_tsp(
+    coords: ArrayLike, tour: Sequence[int], rounding: Rounding | None = None, metric: Metric = straight
+) -> float:
     """The length of a closed tour, which must visit every node exactly once."""
     points = np.asarray(coords, dtype=np.float64)
     if sorted(tour) != list(range(len(points))):
         raise DreeError(f"Not a tour of {len(points)} nodes: {_difference(tour, range(len(points)))}.")
-    return _length(points, list(tour), rounding)
+    return _length(points, list(tour), rounding, metric)
 
 
 def check_cvrp(
-    coords: ArrayLike, demands: ArrayLike, capacity: int, actions: Sequence[int], rounding: Rounding | None = None
+    coords: ArrayLike,
+    demands: ArrayLike,
+    capacity: int,
+    actions: Sequence[int],
+    rounding: Rounding | None = None,
+    metric: Metric = straight,
 ) -> float:
     """The total length of routes from the depot that serve every customer once within capacity."""
     points = np.asarray(coords, dtype=np.float64)
@@ -48,12 +61,11 @@ def check_cvrp(
         load = int(weights[route].sum())
         if load > capacity:
             raise DreeError(f"Route {route} carries {load}, over the capacity {capacity}.")
-    return sum(_length(points, [0, *route], rounding) for route in routes)
+    return sum(_length(points, [0, *route], rounding, metric) for route in routes)
 
 
-def _length(points: NDArray[np.float64], walk: list[int], rounding: Rounding | None) -> float:
-    legs = points[walk] - points[walk[1:] + walk[:1]]
-    lengths = np.sqrt((legs**2).sum(axis=1))
+def _length(points: NDArray[np.float64], walk: list[int], rounding: Rounding | None, metric: Metric) -> float:
+    lengths = metric(points[walk], points[walk[1:] + walk[:1]])
     return float((lengths if rounding is None else rounding(lengths)).sum())
 
 

@@ -37,6 +37,21 @@ class Orders:
     capacity: int | None = None  # in the same units
     units: int = 1  # of them in one of the customer's units: 10 where a demand is 2.5
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be a day's work."""
+        if not len(self.places) or not np.isfinite(self.nodes).all():
+            raise DreeError(f"{self.day} must have stops, and all of them finite coordinates.")
+        if len(self.names) != len(self.places):
+            raise DreeError(f"{self.day} has {len(self.places)} stops and {len(self.names)} names for them.")
+        if (self.demands is None) != (self.capacity is None):
+            raise DreeError("Demands and capacity go together: give both (several routes) or neither (one tour).")
+        if self.demands is None or self.capacity is None:
+            return
+        if self.depot is None:
+            raise DreeError(f"{self.day} has demands but no depot. Say where the vehicles start.")
+        if self.demands.shape != self.places.shape[:1] or self.demands.min() < 0 or self.demands.max() > self.capacity:
+            raise DreeError(f"{self.day} must have a demand from 0 to the capacity {self.capacity} for every stop.")
+
     @property
     def problem(self) -> str:
         """`tsp` or `cvrp`."""
@@ -106,6 +121,8 @@ class OrdersTask(Task):
 
     def sample(self, batch: int, generator: torch.Generator) -> Instances:
         """The first n of the day's stops in an order that is drawn for each instance."""
-        keys_BM = torch.rand((batch, len(self.orders.places)), generator=generator, device=generator.device)
+        # In double precision, for in single some of the keys would be equal.
+        shape = (batch, len(self.orders.places))
+        keys_BM = torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64)
         order_Bn = keys_BM.cpu().argsort(dim=1, stable=True)[:, : self.size]
         return self.orders.instances(order_Bn.numpy(), self.frame).to(generator.device)

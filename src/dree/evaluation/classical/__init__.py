@@ -8,8 +8,14 @@ from dree.evaluation.classical.base import ClassicalSolver, Problem, SolverError
 from dree.evaluation.classical.fast_tsp import FastTSP
 from dree.evaluation.classical.gurobi import Gurobi
 from dree.evaluation.classical.hgs import HGS
+from dree.evaluation.classical.pyvrp import PyVRP
 
-CLASSICAL_SOLVERS: dict[str, type[ClassicalSolver]] = {"hgs": HGS, "fast-tsp": FastTSP, "gurobi": Gurobi}
+CLASSICAL_SOLVERS: dict[str, type[ClassicalSolver]] = {
+    "hgs": HGS,
+    "fast-tsp": FastTSP,
+    "gurobi": Gurobi,
+    "pyvrp": PyVRP,
+}
 
 
 def classical_solver(name: str) -> type[ClassicalSolver]:
@@ -26,6 +32,7 @@ __all__ = [
     "FastTSP",
     "Gurobi",
     "Problem",
+    "PyVRP",
     "SolverError",
     "classical_solver",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod
@@ -26,16 +27,25 @@ class Problem(NamedTuple):
     coords: NDArray[np.float64]  # [N, 2]
     demands: NDArray[np.int64] | None  # [N]
     capacity: int
+    distances: NDArray[np.float64] | None = None  # [N, N], symmetric; None: they are Euclidean
+    begin: Routes | None = None  # good routes, for solvers that can go on from there
 
     @property
     def extent(self) -> float:
         """The longer side of the rectangle that holds the nodes."""
         return float(np.ptp(self.coords, axis=0).max())
 
+    def matrix(self) -> NDArray[np.float64]:
+        """The distances of all pairs of nodes."""
+        if self.distances is not None:
+            return self.distances
+        return np.asarray(np.linalg.norm(self.coords[:, None] - self.coords[None], axis=2))
+
     def content(self) -> bytes:
         """The same bytes for the same instance, and for no other."""
-        demands = b"" if self.demands is None else self.demands.tobytes()
-        return b"/".join([self.coords.tobytes(), demands, str(self.capacity).encode()])
+        arrays = (self.coords, self.demands, self.distances)
+        coords, demands, distances = (b"" if each is None else each.tobytes() for each in arrays)
+        return b"/".join([coords, demands, str(self.capacity).encode(), *([distances] if distances else [])])
 
     def trivial(self) -> Routes | None:
         """The routes where there is nothing to choose, which solvers cannot cope with."""
@@ -46,14 +56,23 @@ class Problem(NamedTuple):
 
     def as_plain(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        demands = None if self.demands is None else self.demands.tolist()
-        return {"coords": self.coords.tolist(), "demands": demands, "capacity": self.capacity}
+        return {
+            "coords": self.coords.tolist(),
+            "demands": None if self.demands is None else self.demands.tolist(),
+            "capacity": self.capacity,
+            "distances": None if self.distances is None else base64.b64encode(self.distances.tobytes()).decode(),
+            "begin": self.begin,
+        }
 
     @staticmethod
     def from_plain(values: dict[str, Any]) -> Problem:
         """The problem whose `as_plain` these values are, bit by bit."""
+        coords = np.array(values["coords"], dtype=np.float64)
         demands = None if values["demands"] is None else np.array(values["demands"], dtype=np.int64)
-        return Problem(np.array(values["coords"], dtype=np.float64), demands, values["capacity"])
+        distances = None
+        if values["distances"] is not None:
+            distances = np.frombuffer(base64.b64decode(values["distances"])).reshape(len(coords), len(coords))
+        return Problem(coords, demands, values["capacity"], distances, values["begin"])
 
 
 @dataclass(frozen=True)
@@ -79,3 +98,16 @@ class ClassicalSolver(ABC):
         for name in names:
             if getattr(self, name) < least:
                 raise DreeError(f"The number of {name} must be at least {least:g}, not {getattr(self, name)}.")
+
+
+def bins(demands: NDArray[np.int64], capacity: int) -> int:
+    """Vehicles that suffice: each demand, largest first, goes to the first that has room."""
+    room: list[int] = []
+    for demand in sorted(demands.tolist(), reverse=True):
+        for vehicle, left in enumerate(room):
+            if left >= demand:
+                room[vehicle] -= demand
+                break
+        else:
+            room.append(capacity - demand)
+    return len(room)

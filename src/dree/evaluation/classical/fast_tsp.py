@@ -15,25 +15,27 @@ SHARES = (0.9999, 0.93, 0.87)  # of that range: each rounds the distances otherw
 
 @dataclass(frozen=True)
 class FastTSP(ClassicalSolver):
-    """The best tour of three searches of `seconds` each. It stops by the clock, so its tours do not repeat."""
+    """The best tour of up to three searches of `seconds` each. It stops by the clock, so its tours do not repeat."""
 
     package: ClassVar[str] = "fast-tsp"
     problems: ClassVar[tuple[str, ...]] = ("tsp",)
     repeatable: ClassVar[bool] = False
 
     seconds: float = 0.2
+    searches: int = len(SHARES)
 
     def __post_init__(self) -> None:
         """Refuse searches that take no time."""
         self._at_least(0.001, "seconds")
+        self._at_least(1, "searches")
 
     def solve(self, problem: Problem) -> Routes:
         """One route, from node 0."""
         import fast_tsp
 
-        distances = np.linalg.norm(problem.coords[:, None] - problem.coords[None], axis=2)
+        distances = problem.matrix()
         tours = []
-        for share in SHARES:
+        for share in SHARES[: self.searches]:
             whole = np.rint(distances * (LARGEST * share / distances.max())).astype(np.uint16)
             tours.append(fast_tsp.find_tour(whole, duration_seconds=self.seconds))
         best = min(tours, key=lambda tour: float(distances[tour, np.roll(tour, -1)].sum()))

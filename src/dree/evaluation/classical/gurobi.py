@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dree.evaluation.classical.base import ClassicalSolver, Problem, Routes, SolverError
 
 Edge = tuple[int, int]
@@ -36,9 +34,8 @@ class Gurobi(ClassicalSolver):
 
     def _tour(self, gurobi: Any, model: Any, problem: Problem) -> list[int]:
         nodes = range(len(problem.coords))
-        lengths = {
-            (i, j): float(np.linalg.norm(problem.coords[i] - problem.coords[j])) for i, j in combinations(nodes, 2)
-        }
+        distances = problem.matrix()
+        lengths = {(i, j): float(distances[i, j]) for i, j in combinations(nodes, 2)}
         model.Params.LazyConstraints = 1
         model.Params.MIPGap = self.gap
         model.Params.Threads = 1

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -37,12 +38,12 @@ class Worker:
         self._stop()
         self._log.close()
 
-    def solve(self, problem: Problem) -> Routes:
-        """The solver's routes; none if it found no feasible ones."""
+    def solve(self, problem: Problem, limit: float | None = None) -> Routes:
+        """The solver's routes; none if it found no feasible ones. After `limit` seconds its process is killed."""
         trivial = problem.trivial()
         if trivial is not None:
             return trivial
-        line = self._ask(json.dumps(problem.as_plain()))
+        line = self._ask(json.dumps(problem.as_plain()), limit)
         answer: dict[str, Any] = (
             json.loads(line) if line else {"error": f"its process ended with status {self._stop()}."}
         )
@@ -51,7 +52,7 @@ class Worker:
         routes: Routes = answer["routes"]
         return routes
 
-    def _ask(self, line: str) -> str:
+    def _ask(self, line: str, limit: float | None) -> str:
         """The answer to one line; empty if the process died over it."""
         if self._process is None:
             command = [sys.executable, "-P", *WORKER, *self._arguments]
@@ -59,10 +60,17 @@ class Worker:
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, text=True)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with suppress(OSError):
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
-        return self._process.stdout.readline()
+        patience = None if limit is None else threading.Timer(limit, self._process.kill)
+        if patience is not None:
+            patience.start()
+        try:
+            with suppress(OSError):
+                self._process.stdin.write(line + "\n")
+                self._process.stdin.flush()
+            return self._process.stdout.readline()
+        finally:
+            if patience is not None:
+                patience.cancel()
 
     def _stop(self) -> int | None:
         """End the process and forget it; its exit status, negative for the signal that killed it."""

@@ -1,0 +1,174 @@
+"""The command line of a solver that keeps learning: `dree learn` and `dree history`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dree.errors import DreeError
+from dree.terminal import bar, console, fail, say
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dree.service.records import Version
+    from dree.service.state import State
+
+StateArgument = Annotated[Path, typer.Argument(metavar="STATE_DIR", help="The folder of the solver that learns.")]
+
+
+def learn(
+    state_dir: Annotated[
+        Path, typer.Argument(metavar="STATE_DIR", help="The folder of the solver that learns; made by the first day.")
+    ],
+    files: Annotated[list[Path], typer.Argument(help="CSV files of orders, of one day or several each.")],
+    minutes: Annotated[float, typer.Option(help="How long each day is learned, tests included.")] = 5.0,
+    batches: Annotated[
+        int | None, typer.Option(help="So many batches a day, whatever time they take: repeats to the bit.")
+    ] = None,
+    margin: Annotated[
+        float, typer.Option(help="A new version is put to use if it is worse by no more percentage points than this.")
+    ] = 0.3,
+    columns: Annotated[str | None, typer.Option("--map", help="What columns are, such as date=ds,lat=lat.")] = None,
+    depot: Annotated[str | None, typer.Option(help="Latitude and longitude (or x and y), such as 48.14,11.58.")] = None,
+    capacity: Annotated[str | None, typer.Option(help="Of a vehicle, in the unit of the demands.")] = None,
+    start: Annotated[
+        Path | None, typer.Option(help="A run to start from (default: the solver that comes with dree).")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="dree (default), fine-tuning, llr-bc or li.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Learn from days of orders; ends with how good the solver is on them and, still, on past days."""
+    from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
+    from dree.experiments.configuration import torch_device
+    from dree.service.budget import Budget
+    from dree.service.days import Given
+    from dree.service.learning import Learning, learn_files
+    from dree.service.starting import Wanted
+
+    given = Given(
+        None if columns is None else parse_columns(columns),
+        None if depot is None else parse_depot(depot),
+        None if capacity is None else parse_capacity(capacity),
+    )
+    how = Learning(Budget(minutes, batches), margin, torch_device(device), say, bar)
+    learned: list[Version] = []
+
+    def tell(state: State) -> None:
+        if state.days[-1].version is not None:
+            learned.append(state.versions[-1])
+            _report(state)
+
+    try:
+        state = learn_files(state_dir, files, given, Wanted(start, method), how, tell)
+    except KeyboardInterrupt:
+        days = f"learned {len(learned)} of the days, up to {learned[-1].day}" if learned else "learned no day"
+        fail(f"Stopped; {days}. {state_dir} is as it was then. Go on with the same command.", code=130)
+    if not learned:
+        say(f"There was nothing new to learn. Version {state.in_use} is in use.")
+
+
+def history(
+    state_dir: StateArgument,
+    rollback: Annotated[int | None, typer.Option(help="Put this version to use again, and learn on from it.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the history to this JSON file.")] = None,
+) -> None:
+    """List the versions of a solver that learns, or go back to one of them."""
+    from dree.files import write_json
+    from dree.service.rollback import roll_back
+    from dree.service.state import State
+
+    if rollback is not None:
+        roll_back(state_dir, rollback, say)
+        say(f"Version {rollback} is in use again, and the next day is learned from there.")
+    state = State.open(state_dir)
+    console.print(_table(state))
+    for line in _notes(state):
+        say(line)
+    if json_file:
+        say(f"JSON: {write_json(json_file, _plain(state))}")
+    damaged = state.damaged()
+    if damaged:
+        raise DreeError("\n".join([*damaged, f"Restore these from a backup of {state_dir}."]))
+
+
+def _report(state: State) -> None:
+    """How a day went, for a person who has never heard of a gap."""
+    version = state.versions[-1]
+    assert version.today is not None
+    say(f"{version.day}: {version.stops} stops, learned in {version.seconds:.0f} s (batches: {version.batches}).")
+    say(f"  Routes of this day are longer than a reference's by {_change(*version.today)}.")
+    if version.past:
+        count = len(state.past) - (state.past[-1].day == version.day)
+        say(f"  Routes of past days (a sample of {count}), by {_change(*version.past)}.")
+    if version.promoted:
+        say(f"  Version {version.number} is in use now: {version.reason}.")
+    else:
+        say(f"  Version {state.in_use} stays in use, not the new version {version.number}: {version.reason}.")
+
+
+def _change(before: float, after: float) -> str:
+    return f"{before:.2f} % before and {after:.2f} % now"
+
+
+def _table(state: State) -> Table:
+    """A row for each version."""
+    from rich.table import Table
+
+    table = Table(title="Versions", title_justify="left", header_style="bold")
+    table.add_column("version", justify="right", no_wrap=True)
+    table.add_column("day")
+    for name in ("stops", "this day", "past days"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    table.add_column("when (UTC)", no_wrap=True)
+    for each in state.versions:
+        words = [] if each.promoted else ["not put to use"]
+        words += ["in use"] if each.number == state.in_use else [] if each.solver else ["no longer kept"]
+        gaps = [f"{gaps.before:.2f} → {gaps.after:.2f}" if gaps else "" for gaps in (each.today, each.past)]
+        cells = [str(each.number), each.day or "start", str(each.stops or ""), *gaps, ", ".join(words)]
+        table.add_row(*cells, _minute(each.when), style="bold" if each.number == state.in_use else None)
+    return table
+
+
+def _minute(when: str) -> str:
+    return when[:16].replace("T", " ")
+
+
+def _notes(state: State) -> list[str]:
+    """What the table means, what was rolled back, and how much was forgotten."""
+    from dree.service.gate import forgetting
+
+    lines = ["How much longer routes are than a reference's, before → after that day, in per cent; smaller is better."]
+    lines += [f"{_minute(each.when)}: back from version {each.left} to version {each.to}." for each in state.rollbacks]
+    lost = forgetting([gap for _, gap in past.gaps] for past in state.past)
+    if lost is not None:
+        lines.append(
+            f"On {len(state.past)} days that are kept to see forgetting, version {state.in_use} is {lost.AP:.2f} % "
+            f"longer than the reference (AP). That is {lost.AFB:.2f} points more than the best version of each day "
+            f"(AFB: what was forgotten); at worst it was {lost.AMFB:.2f} more (AMFB)."
+        )
+    return lines
+
+
+def _plain(state: State) -> dict[str, Any]:
+    """The history for software."""
+    from dataclasses import asdict
+
+    from dree.service.gate import forgetting
+
+    lost = forgetting([gap for _, gap in past.gaps] for past in state.past)
+    versions = []
+    for each in state.versions:
+        plain = asdict(each) | {"kept": each.solver is not None}
+        plain |= {name: gaps and gaps._asdict() for name, gaps in (("today", each.today), ("past", each.past))}
+        del plain["solver"]
+        versions.append(plain)
+    return {
+        "in_use": state.in_use,
+        "versions": versions,
+        "rollbacks": [asdict(each) for each in state.rollbacks],
+        "forgetting": lost.as_dict() if lost else None,
+    }

@@ -1,0 +1,189 @@
+"""The command line of today's routes: `dree solve --help`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from dree.errors import DreeError, unknown
+from dree.terminal import console, say
+
+if TYPE_CHECKING:
+    from dree.data.orders import OrderFile
+    from dree.routing import Plan, Share
+    from dree.service.state import State
+    from dree.solvers import Solver
+    from dree.tasks.orders import Orders
+
+
+class Wanted(NamedTuple):
+    """The files that a plan is to be written to."""
+
+    json: Path | None
+    csv: Path | None
+    geojson: Path | None
+    html: Path | None
+    picture: Path | None
+
+
+def solve(
+    file: Annotated[Path, typer.Argument(help="A file of orders: CSV, or the JSON of docs/formats.md.")],
+    state: Annotated[Path | None, typer.Option(help="The folder that dree learn keeps: its solver in use.")] = None,
+    run_folder: Annotated[Path | None, typer.Option("--run", help="The run whose solver is used.")] = None,
+    shipped: Annotated[
+        str | None,
+        typer.Option("--solver", help="A solver that comes with dree (default: the one that fits the orders)."),
+    ] = None,
+    day: Annotated[str | None, typer.Option(help="Which day, where the file has several.")] = None,
+    columns: Annotated[str | None, typer.Option("--map", help="What columns are, such as date=ds,lat=lat.")] = None,
+    depot: Annotated[str | None, typer.Option(help="Latitude and longitude of the depot, or its x and y.")] = None,
+    capacity: Annotated[str | None, typer.Option(help="Of a vehicle: several routes from the depot.")] = None,
+    improve: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Let a classical local search improve the routes.")
+    ] = None,
+    json_out: Annotated[Path | None, typer.Option("--json", help="Write the routes to this JSON file.")] = None,
+    csv_out: Annotated[Path | None, typer.Option("--csv", help="Write a row for each stop to this CSV file.")] = None,
+    geojson: Annotated[Path | None, typer.Option(help="Write the routes to this GeoJSON file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Draw a map, a page that works offline, to this file.")] = None,
+    picture: Annotated[Path | None, typer.Option("--png", help="Draw a picture to this file.")] = None,
+) -> None:
+    """Route the stops of a day: one round trip, or with --capacity several routes from a depot."""
+    from dree.routing import Share
+    from dree.routing.construct import construct
+    from dree.routing.improve import check_seconds, improved
+    from dree.service.region import check_region
+    from dree.service.state import State
+
+    if sum(each is not None for each in (state, run_folder, shipped)) > 1:
+        raise DreeError("Name one solver: --state, --run or --solver.")
+    if improve is not None:
+        check_seconds(improve)
+    kept = None if state is None else State.open(state)
+    source = None if _is_problem(file) else _read(file, kept, columns, depot, capacity)
+    orders = _problem(file, day, columns, depot, capacity) if source is None else _chosen(source, day)
+    if kept is not None and source is not None:
+        check_region(orders, kept)
+    name, solver = _solver(kept, run_folder, shipped, orders)
+    began = time.perf_counter()
+    plan = construct(solver, orders)
+    shares = [Share(name, plan.length, time.perf_counter() - began)]
+    if improve is not None:
+        plan, share = improved(plan, improve)
+        shares.append(share)
+    _show(plan, shares)
+    _write(plan, shares, source, Wanted(json_out, csv_out, geojson, html, picture))
+
+
+def _is_problem(file: Path) -> bool:
+    return file.suffix.lower() == ".json"
+
+
+def _problem(file: Path, day: str | None, columns: str | None, depot: str | None, capacity: str | None) -> Orders:
+    """What a JSON file holds, which needs no explanation."""
+    from dree.data.instance_files import read_problem
+    from dree.data.orders_options import parse_capacity
+
+    if (day, columns, depot) != (None, None, None):
+        raise DreeError("--day, --map and --depot belong to CSV files; a JSON file says all of itself.")
+    return read_problem(file, None if capacity is None else parse_capacity(capacity))
+
+
+def _read(file: Path, state: State | None, columns: str | None, depot: str | None, capacity: str | None) -> OrderFile:
+    """The orders in a CSV file; what is not said about them is as the state has it. Bad rows are said aloud."""
+    from dree.data.orders import read_orders
+    from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
+    from dree.service.days import Given, given_of
+
+    known = Given() if state is None else given_of(state.settings)
+    found = read_orders(
+        file,
+        (known.columns or {}) if columns is None else parse_columns(columns),
+        depot=known.depot if depot is None else parse_depot(depot),
+        capacity=known.capacity if capacity is None else parse_capacity(capacity),
+    )
+    for note in found.notes:
+        say(note)
+    if found.bad:
+        first = found.bad[0]
+        rows = "1 row is" if len(found.bad) == 1 else f"{len(found.bad)} rows are"
+        say(
+            f"{rows} not routed, first line {first.line}: {first.reason}. "
+            f"See {'it' if len(found.bad) == 1 else 'them all'} with: dree orders check {file}"
+        )
+    return found
+
+
+def _chosen(source: OrderFile, day: str | None) -> Orders:
+    """The day to route."""
+    days = {each.day: each for each in source.days_to_route()}
+    if day is not None:
+        if day not in days:
+            raise unknown(f"day in {source.path}", day, days)
+        return days[day]
+    if len(days) > 1:
+        raise DreeError(f"{source.path} has {len(days)} days. Say which with --day: {', '.join(days)}.")
+    (only,) = days.values()
+    return only
+
+
+def _solver(state: State | None, run: Path | None, shipped: str | None, orders: Orders) -> tuple[str, Solver]:
+    """The solver that was asked for, and what it is called."""
+    from dree.experiments import load_solver
+    from dree.experiments.shipped import SHIPPED, shipped_folder
+
+    if state is not None:
+        version, solver = state.answering(say)
+        return f"version {version.number} of {state.path}", solver
+    if run is not None:
+        if not run.exists():
+            raise DreeError(f"There is no run {run} to take a solver from. Train one with: dree demo")
+        return f"the solver of {run}", load_solver(run, say)
+    name = shipped or SHIPPED[orders.problem]
+    return name, load_solver(shipped_folder(name), say)
+
+
+def _show(plan: Plan, shares: list[Share]) -> None:
+    """A table of the routes, and what each solver did for them."""
+    from dree.report.plan_table import contribution, plan_table
+
+    console.print(plan_table(plan))
+    for number, share in enumerate(shares):
+        say(contribution(shares[number - 1] if number else None, share, plan.unit))
+
+
+def _write(plan: Plan, shares: list[Share], source: OrderFile | None, wanted: Wanted) -> None:
+    """The files that were asked for."""
+    from dree.files import write_csv, write_json
+    from dree.routing.exports import as_geojson, as_plain, as_rows
+
+    if wanted.json:
+        content = as_plain(plan) | {
+            "solvers": [share._asdict() for share in shares],
+            "bad_rows": [] if source is None else [asdict(row) for row in source.bad],
+        }
+        say(f"Routes: {write_json(wanted.json, content)}")
+    if wanted.csv:
+        say(f"Table: {write_csv(wanted.csv, as_rows(plan))}")
+    if wanted.geojson:
+        say(f"GeoJSON: {write_json(wanted.geojson, as_geojson(plan))}")
+    if wanted.html:
+        from dree.report.map_page import write_map
+
+        say(f"Map: {write_map(wanted.html, plan, shares, _warnings(source))}")
+    if wanted.picture:
+        from dree.report import save
+        from dree.report.plan_picture import draw_plan
+
+        say(f"Picture: {save(draw_plan(plan), wanted.picture)}")
+
+
+def _warnings(source: OrderFile | None) -> list[str]:
+    """What whoever looks at the map must know."""
+    if source is None or not source.bad:
+        return []
+    rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
+    return [f"{rows} of {source.path.name} could not be used; what they order is on no route."]

@@ -1,0 +1,124 @@
+"""A customer's file of orders: its days, every row that cannot be used with the reason, and how the file was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+
+from dree.data.orders_depot import HOW, Depots, check_distance, find_depots
+from dree.data.orders_options import check_capacity, decimals
+from dree.data.orders_rows import Rows
+from dree.data.orders_table import BadRow, Table, read_table
+from dree.errors import DreeError
+from dree.problems.geography import Places
+from dree.tasks.orders import Orders
+
+NO_COLUMNS: Mapping[str, str] = {}
+
+__all__ = ["BadRow", "OrderFile", "read_orders"]
+
+
+@dataclass(frozen=True, eq=False)
+class OrderFile:
+    """What a file of orders holds, and how it was read."""
+
+    path: Path
+    days: tuple[Orders, ...]  # sorted by date
+    bad: tuple[BadRow, ...]  # sorted by line
+    encoding: str
+    delimiter: str
+    decimal: str  # the decimal mark
+    columns: Mapping[str, str]  # meaning -> name of the column, such as date -> ds
+    depot: str  # how it was found, in words
+    notes: tuple[str, ...]  # sentences that a person should read: what was assumed, what is not used
+
+    def days_to_route(self) -> tuple[Orders, ...]:
+        """The days; an error where there are none."""
+        if not self.days:
+            raise DreeError(f"{self.path} has no stop that can be routed. See why with: dree orders check {self.path}")
+        return self.days
+
+
+def read_orders(
+    path: Path,
+    columns: Mapping[str, str] = NO_COLUMNS,
+    *,
+    depot: tuple[float, float] | None = None,
+    capacity: Decimal | None = None,
+) -> OrderFile:
+    """The orders in a CSV file; `columns` and `depot`, latitude before longitude, are as a person gives them."""
+    if capacity is not None:
+        check_capacity(capacity)
+    table = read_table(path, columns)
+    rows = Rows.of(table)
+    days = rows.days(columns.get("dates"))
+    depots = find_depots(rows, days, depot)
+    stops = [index for index in range(len(days)) if index not in depots.rows]
+    rows.judge_days(days, stops)
+    demands = None if capacity is None else rows.demands(stops, capacity)
+    rows.judge_repeated(days, stops)
+    centre = rows.judge_far(stops)
+    check_distance(rows, depots, centre)
+    by_day: dict[str, list[int]] = {}
+    for index in stops:
+        if not rows.reasons[index]:
+            by_day.setdefault(days[index], []).append(index)
+    found = tuple(_day(rows, day, part, depots, demands, capacity) for day, part in sorted(by_day.items()))
+    return OrderFile(
+        path,
+        found,
+        tuple(sorted([*table.bad, *rows.bad()], key=lambda row: row.line)),
+        table.encoding,
+        table.delimiter,
+        rows.mark,
+        {meaning: column.name for meaning, column in table.columns.items()},
+        depots.how,
+        (*table.notes, *depots.notes, *_notes(table, rows, capacity)),
+    )
+
+
+def _day(
+    rows: Rows,
+    day: str,
+    part: Sequence[int],
+    depots: Depots,
+    demands: Sequence[Decimal] | None,
+    capacity: Decimal | None,
+) -> Orders:
+    """The stops of one day, demands in the largest units of ten that make them and the capacity whole."""
+    table, place = rows.table, depots.of(day)
+    ids, called = table.cells("id"), table.cells("name")
+    names = tuple(ids[index] or called[index] or f"line {table.rows[index].line}" for index in part)
+    if demands is None or capacity is None:
+        return Orders(day, rows.places[part], names, table.geographic, place)
+    if place is None:
+        raise DreeError(f"{table.path}: with a capacity, {day} needs a depot. To say where: {HOW}.")
+    chosen = [demands[index] for index in part]
+    units = 10 ** max(map(decimals, (*chosen, capacity)))
+    whole = np.array([int(demand * units) for demand in chosen], np.int64)
+    return Orders(day, rows.places[part], names, table.geographic, place, whole, int(capacity * units), units)
+
+
+def _notes(table: Table, rows: Rows, capacity: Decimal | None) -> list[str]:
+    """What a person should know of how the rows were read."""
+    notes = []
+    if capacity is None and "demand" in table.columns:
+        notes.append(
+            f"The demands ({table.columns['demand'].name}) are not used: without --capacity there is one tour for all."
+        )
+    if capacity is not None and "demand" not in table.columns:
+        notes.append("There is no column for demands: every stop counts 1.")
+    clean = rows.places[rows.clean()]
+    if not table.geographic and len(clean) and (np.abs(clean) <= (180, 90)).all() and _fine(clean):
+        x, y = table.columns["x"].name, table.columns["y"].name
+        notes.append(f"If {x} and {y} are longitude and latitude, say it: --map lon={x},lat={y}.")
+    return notes
+
+
+def _fine(places: Places) -> bool:
+    """Whether most of the numbers have more than two decimals, as degrees have."""
+    return bool((np.abs(places - places.round(2)) > 1e-9).mean() > 0.5)

@@ -1,0 +1,111 @@
+"""A plan on a map: one page that works offline, with the routes to look into, and as tables for printing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dree.files import write_bytes
+from dree.report.page import template
+from dree.report.plan_table import contribution, write_length
+from dree.report.style import line_colour, line_style
+from dree.routing import Plan, Share
+
+DASH = 1.6  # dashes of the map's lines are so much longer than a figure's
+
+
+def write_map(path: Path, plan: Plan, shares: Sequence[Share] = (), warnings: Sequence[str] = ()) -> Path:
+    """Write the page. Warnings, such as that rows of the file are not routed, stand at its top."""
+    html = template("map.html.j2").render(
+        title=f"Routes of {plan.orders.day}",
+        facts=_facts(plan),
+        made=[
+            contribution(shares[number - 1] if number else None, share, plan.unit)
+            for number, share in enumerate(shares)
+        ],
+        warnings=list(warnings),
+        geographic=plan.orders.geographic,
+        unit=plan.unit,
+        loaded=plan.loads is not None,
+        routes=_routes(plan),
+        data=map_data(plan),
+    )
+    return write_bytes(path, html.encode("utf-8"))
+
+
+def map_data(plan: Plan) -> dict[str, Any]:
+    """What the map's script draws: points in a square whose longer side is 1, y downwards."""
+    frame = plan.orders.frame()
+    points = frame.to_unit(plan.orders.nodes) * (1, -1)
+    stops = points if plan.orders.depot is None else points[1:]
+    visits = list(plan.visits)
+    return {
+        "unit": plan.unit,
+        "extent": frame.extent,
+        "depot": None if plan.orders.depot is None else _rounded(points[0]),
+        "routes": [
+            {
+                "colour": line_colour(number),
+                "dashes": [DASH * part for part in line_style(number)[1]],
+                "stops": [
+                    {"at": _rounded(stops[visit.stop]), "name": visit.name, "words": _words(visit, plan)}
+                    for visit in visits
+                    if visit.route == number + 1
+                ],
+            }
+            for number in range(len(plan.routes))
+        ],
+    }
+
+
+def _rounded(point: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
+    return [round(float(value), 7) for value in point]
+
+
+def _words(visit: Any, plan: Plan) -> list[str]:
+    """What is said of a stop below its name."""
+    demand = [] if visit.demand is None else [f"demand {visit.demand:g}"]
+    place = _place(visit.place, plan.orders.geographic)
+    start = "the start" if plan.orders.depot is None else "the depot"
+    after = f"after {write_length(visit.distance, plan.unit)} from {start}"
+    return [f"route {visit.route}, stop {visit.position}", *demand, after, place]
+
+
+def _place(place: tuple[float, float], geographic: bool) -> str:
+    first, second = place
+    return f"{second:.6f}, {first:.6f}" if geographic else f"{first:g}, {second:g}"
+
+
+def _facts(plan: Plan) -> dict[str, str]:
+    facts = {"length": write_length(plan.length, plan.unit), "stops": str(len(plan.orders.places))}
+    if plan.orders.depot is not None:
+        facts["routes"] = str(len(plan.routes))
+    if plan.loads is not None:
+        facts |= {"load": f"{sum(plan.loads):g}", "capacity of a vehicle": f"{plan.capacity:g}"}
+    return facts
+
+
+def _routes(plan: Plan) -> list[dict[str, Any]]:
+    """What legend and tables say of each route."""
+    visits = list(plan.visits)
+    found = []
+    for number, (route, length) in enumerate(zip(plan.routes, plan.lengths, strict=True), start=1):
+        stops = f"{len(route)} stop{'s' * (len(route) != 1)}"
+        load = [] if plan.loads is None else [f"load {plan.loads[number - 1]:g} of {plan.capacity:g}"]
+        rows = [
+            {
+                "position": visit.position,
+                "name": visit.name,
+                "place": _place(visit.place, plan.orders.geographic),
+                "demand": None if visit.demand is None else f"{visit.demand:g}",
+                "distance": write_length(visit.distance, plan.unit, bare=True),
+            }
+            for visit in visits
+            if visit.route == number
+        ]
+        summary = ", ".join([stops, *load, write_length(length, plan.unit)])
+        found.append({"number": number, "colour": line_colour(number - 1), "summary": summary, "rows": rows})
+    return found

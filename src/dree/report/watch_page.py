@@ -1,0 +1,140 @@
+"""One page about a solver that keeps learning: in plain words, as curves over the days, and as a table of versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+
+from dree.evaluation.first_month import MONTH, MonthDrift, date_of, month_drift
+from dree.problems.geography import Frame
+from dree.report.page import Heading, Picture, Row, Section, Table, Text, write_page
+from dree.report.tables import NOTHING, write_value
+from dree.report.watch_figures import drift_curve, quality_curves, sizes_curve
+from dree.service.records import Gaps, Version
+from dree.service.state import State
+
+LITTLE = 0.05  # a drift by less than this share is called small
+
+
+def watch_drift(state: State, progress: Callable[[float], object] = lambda _: None) -> MonthDrift | None:
+    """The drift of a state's days, in kilometres or in the unit of x and y; None where they are too few."""
+    if not state.days:
+        return None
+    frame = Frame.around(np.concatenate([day.places for day in state.days]), state.settings.geographic)
+    places = [frame.to_unit(day.places) * frame.extent for day in state.days]
+    return month_drift(places, [day.name for day in state.days], progress)
+
+
+def write_watch_page(path: Path, state: State, drift: MonthDrift | None, without: str = "") -> Path:
+    """Write the page; `without` says why it has no drift, if that is not that there are too few days."""
+    sentences = [*summary(state), *drift_words(state, drift, without)]
+    sections: list[Section] = [Text("\n\n".join(sentences))]
+    if state.days:
+        caption = "How many stops each day had, in the order in which the days were learned."
+        sections += [Heading("Size of the days"), Picture.of(sizes_curve(state), caption, "Stops of each day")]
+    if drift is not None:
+        sections += [Heading("Drift of the days"), _drift_picture(state, drift)]
+    if any(version.today for version in state.versions):
+        caption = (
+            "How much longer routes are than a reference's, smaller is better: on each day before and after it was "
+            "learned, and on a sample of past days afterwards. A cross is a version that was refused."
+        )
+        alt = "Gaps on the day itself and on past days, version by version"
+        sections += [Heading("Quality"), Picture.of(quality_curves(state), caption, alt)]
+    sections += [Heading("Versions"), versions_table(state)]
+    return write_page(path, f"Days and solver of {state.path.resolve().name}", "", sections, _facts(state))
+
+
+def summary(state: State) -> list[str]:
+    """What there is to say, for a person who has never heard of a gap."""
+    learned = [day for day in state.days if day.version is not None]
+    if not learned:
+        return ["The solver has not learned any day yet."]
+    days = "one day" if len(learned) == 1 else f"{len(learned)} days"
+    first, last = learned[0].name, learned[-1].name
+    sentences = [f"The solver has learned {days}, {first if first == last else f'{first} to {last}'}."]
+    now = past_gap(state)
+    if now is not None:
+        sentences.append(f"On past days its routes are {now:z.1f} % longer than the reference{_earlier(state)}.")
+    refused = [version.number for version in state.versions if not version.promoted]
+    use = f"Version {state.in_use} is in use."
+    if refused:
+        which = f"versions {', '.join(map(str, refused))} were" if len(refused) > 1 else f"version {refused[0]} was"
+        use += f" Of {len(state.versions) - 1} that were learned, {which} refused."
+    return [*sentences, use]
+
+
+def past_gap(state: State) -> float | None:
+    """The mean gap on past days of the version in use; None where it was not measured."""
+    known = [dict(past.gaps)[state.in_use] for past in state.past if state.in_use in dict(past.gaps)]
+    if known:
+        return float(np.mean(known))
+    past = state.versions[state.in_use].past
+    return None if past is None else past.after
+
+
+def drift_words(state: State, drift: MonthDrift | None, without: str) -> list[str]:
+    """What there is to say of the drift."""
+    if drift is None:
+        return [without] if without else []
+    growth = drift.growth()
+    if growth < LITTLE:
+        return ["The last days differ from the first month hardly more than its days from one another: no drift."]
+    return [f"The last days differ from the first month {100 * growth:.0f} % more than its days from one another."]
+
+
+def versions_table(state: State) -> Table:
+    """A row for each version, the newest first."""
+    rows = tuple(_row(version, state.in_use) for version in reversed(state.versions))
+    columns = ("stops", "that day, before", "after", "past days, before", "after")
+    note = "By how many per cent routes are longer than a reference's, before and after the day was learned."
+    return Table("Versions of the solver", "version", columns, rows, note)
+
+
+def _row(version: Version, in_use: int) -> Row:
+    mark = " (in use)" if version.number == in_use else "" if version.promoted else " (refused)"
+    day = "the start" if version.day is None else version.day
+    stops = str(version.stops) if version.day is not None else NOTHING
+    cells = (stops, *_gaps(version.today), *_gaps(version.past))
+    return Row(f"{version.number}{mark}", cells, f"{day}: {version.reason}" if version.reason else day)
+
+
+def _gaps(gaps: Gaps | None) -> tuple[str, str]:
+    return (NOTHING, NOTHING) if gaps is None else (write_value(gaps.before), write_value(gaps.after))
+
+
+def _earlier(state: State) -> str:
+    """What the gap on past days was a month of days ago: `; a month ago 1.4 %`."""
+    days = {version.number: date_of(version.day) for version in state.versions if version.day is not None}
+    last = max((day for day in days.values() if day is not None), default=None)
+    if last is None:
+        return ""
+    old = [
+        version
+        for version in state.versions
+        if version.promoted and version.past and (day := days.get(version.number)) and day <= last - timedelta(MONTH)
+    ]
+    if not old or old[-1].past is None:
+        return ""
+    return f"; a month ago {old[-1].past.after:z.1f} %"
+
+
+def _facts(state: State) -> dict[str, str]:
+    learned = [day for day in state.days if day.version is not None]
+    facts = {"days learned": str(len(learned)), "version in use": str(state.in_use)}
+    if learned:
+        facts["newest day"] = max(day.name for day in learned)
+    return facts | {"method": state.settings.method, "started from": state.settings.start or NOTHING}
+
+
+def _drift_picture(state: State, drift: MonthDrift) -> Picture:
+    unit = "kilometres" if state.settings.geographic else "the unit of x and y"
+    caption = (
+        f"How differently the stops of each day lie from those of the first month, {drift.stops} stops of each day: "
+        f"the Gromov-Wasserstein distance in {unit}, a mean over days of the first month. The band is how much these "
+        "differ from one another, by chance and from day to day; days above it have drifted."
+    )
+    return Picture.of(drift_curve(state, drift), caption, "Distance of each day to the first month, above a band")

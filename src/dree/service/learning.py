@@ -1,0 +1,191 @@
+"""Learning days: each is one time step of the same learner, and one commit of the state directory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from dree.bars import Bars, Say, no_bar
+from dree.errors import DreeError
+from dree.lifelong import Learner, LearnerSettings, make_method
+from dree.lifelong.epoch import learn_epoch
+from dree.service.budget import Budget, Spending
+from dree.service.days import Given, new_days, read_days, record_of, settings_of, unlearnable
+from dree.service.gate import MARGIN, check_margin, judge, mean_gaps
+from dree.service.lock import locked, now
+from dree.service.past import known_gap, offered, past_samples, with_gap
+from dree.service.records import Gaps, LearnerAt, Past, Settings, Version
+from dree.service.region import check_region
+from dree.service.samples import REFERENCE, draw_sample
+from dree.service.starting import Wanted, check_wanted, first_settings
+from dree.service.state import DamagedError, State, check_new, store
+from dree.service.stream import Today
+from dree.settings import build
+from dree.solvers import Solver
+from dree.tasks.orders import Orders, OrdersTask
+
+KEPT = 30  # versions whose solvers are kept, beside the one in use
+
+Tell = Callable[[State], object]  # hears of the state after each day
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How days are learned."""
+
+    budget: Budget
+    margin: float = MARGIN
+    device: torch.device = torch.device("cpu")  # noqa: RUF009
+    say: Say = print
+    bars: Bars = no_bar
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be, and a machine without the reference solver."""
+        check_margin(self.margin)
+        REFERENCE.made()
+
+
+def learn_files(
+    path: Path, files: Sequence[Path], given: Given, wanted: Wanted, how: Learning, tell: Tell = lambda _: None
+) -> State:
+    """Learn the days of some files that were not learned before, in order of their dates.
+
+    Nothing is changed, not even made, unless all files can be read and fit the state and each other.
+    """
+    before = State.open(path) if State.exists(path) else None
+    days = read_days(files, given, before.settings if before else None, how.say)
+    if before is None:
+        check_new(path)
+        settings, solver = first_settings(settings_of(days[0], given), wanted)
+    else:
+        settings, solver = before.settings, None
+        check_wanted(settings, wanted)
+        for day in days:
+            check_region(day, before)
+    new_days(days, before.days if before else (), lambda _: None)
+    with locked(path, "dree learn"):
+        if State.exists(path):
+            state = State.open(path)
+            if state.settings != settings:
+                raise DreeError(f"Another process has just made {path}. Give the same command again.")
+        else:
+            assert solver is not None
+            state = State.create(path, settings, solver, now())
+        return learn_days(state, new_days(days, state.days, how.say), how, tell)
+
+
+def learn_days(state: State, days: Sequence[Orders], how: Learning, tell: Tell = lambda _: None) -> State:
+    """Learn new days, each of them committed when it is done. To be called while the state is locked."""
+    learner = None
+    for number, day in enumerate(days, start=1):
+        reason = unlearnable(day)
+        if reason:
+            how.say(f"{day.day} {reason}. It counts as seen.")
+            after = replace(state, days=(*state.days, record_of(day, now(), None)))
+        else:
+            learner = learner or make_learner(state, how.device)
+            with how.bars(how.budget.total) as part:
+                words = f"{day.day} ({number} of {len(days)})" if len(days) > 1 else day.day
+                spending = Spending(how.budget, part(words, 1))
+                after = _learned(state, learner, day, how, spending)
+        after.commit()
+        after.clean(state)
+        state = after
+        tell(state)
+    return state
+
+
+def make_learner(state: State, device: torch.device) -> Learner:
+    """The learner where the state has it."""
+    settings = state.settings
+    file = state.learner.file
+    solver = settings.make_solver() if file else state.solver_of(state.versions[state.learner.version])
+    learner = new_learner(settings, solver.to(device))
+    if file:
+        try:
+            learner.load_state_dict(state.load(file)["learner"])
+        except DamagedError as error:
+            raise DreeError(
+                f"{error} Without it the learner cannot go on. Restore it from a backup, or let the learner begin "
+                f"again without memory: dree history {state.path} --rollback {state.in_use}"
+            ) from None
+    return learner
+
+
+def new_learner(settings: Settings, solver: Solver) -> Learner:
+    """A learner that has learned nothing yet."""
+    method = make_method(settings.method, settings.options)
+    chosen = build(LearnerSettings, {**solver.learning, **settings.learner})
+    return Learner(solver, method, chosen, settings.seed)
+
+
+def _learned(state: State, learner: Learner, day: Orders, how: Learning, spending: Spending) -> State:
+    """The state after one more day; its files are written, but it is not yet committed."""
+    number = len(state.versions)
+    task = OrdersTask(day, day.frame())
+    sample = draw_sample(task, state.settings.seed, spending.tell)
+    incumbent, solver = state.answering(how.say)
+    solver = solver.to(how.device)
+    began = time.perf_counter()
+    today_before = sample.gap(solver)
+    pace = (time.perf_counter() - began) / sample.work
+    past = past_samples(state, how.say)
+    befores = [known_gap(each, incumbent.number, kept, solver) for each, kept in past]
+    spending.begin_learning(pace * (sample.work + sum(kept.work for _, kept in past)))
+    epoch = learn_epoch(learner, Today(task, number), number, state.settings.batch_size, spending.go_on)
+    if epoch.broken is not None:
+        raise DreeError(
+            f"The loss is not finite from batch {epoch.broken} of {day.day} on, so that day was not learned, and "
+            f"{state.path} is as it was before it. Begin again from an earlier version: "
+            f"dree history {state.path} --rollback N"
+        )
+    afters = []
+    for _, kept in past:
+        afters.append(kept.gap(learner.solver))
+        spending.tell()
+    today = Gaps(today_before, sample.gap(learner.solver))
+    each = [Gaps(*pair) for pair in zip(befores, afters, strict=True)]
+    verdict = judge(today, mean_gaps(each), how.margin)
+    in_use = number if verdict.promoted else incumbent.number
+    version = Version(
+        number=number,
+        when=now(),
+        promoted=verdict.promoted,
+        solver=store(state.path, "solver", {"solver": learner.solver.state_dict()}),
+        day=day.day,
+        stops=len(day.places),
+        batches=epoch.batches,
+        seconds=round(spending.seconds, 1),
+        today=today,
+        past=mean_gaps(each),
+        reason=verdict.reason,
+    )
+    new = Past(day.day, store(state.path, "day", sample.state_dict()), ())
+    kept_days = [*(kept for kept, _ in past), new]
+    *measured, new = (
+        with_gap(kept, in_use, gaps.after if verdict.promoted else gaps.before)
+        for kept, gaps in zip(kept_days, [*each, today], strict=True)
+    )
+    after = replace(
+        state,
+        versions=(*state.versions, version),
+        in_use=in_use,
+        learner=LearnerAt(number, store(state.path, "learner", {"learner": learner.state_dict()})),
+        days=(*state.days, record_of(day, version.when, number)),
+        past=offered(state, measured, new),
+    )
+    return without_old_solvers(after)
+
+
+def without_old_solvers(state: State) -> State:
+    """The state with the solvers of its newest versions and of the one in use."""
+    oldest = len(state.versions) - KEPT
+    versions = tuple(
+        each if each.number >= oldest or each.number == state.in_use else replace(each, solver=None)
+        for each in state.versions
+    )
+    return replace(state, versions=versions)

@@ -1,0 +1,46 @@
+"""Going back: an earlier version solves again, and the learner begins again from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dree.bars import Say
+from dree.errors import DreeError
+from dree.service.learning import new_learner, without_old_solvers
+from dree.service.lock import locked, now
+from dree.service.past import known_gap, past_samples, with_gap
+from dree.service.records import LearnerAt, Rollback
+from dree.service.state import DamagedError, State, store
+
+
+def roll_back(path: Path, number: int, say: Say = print) -> State:
+    """Put a version to use again; the learner has its weights and a fresh optimiser, and remembers what it did.
+
+    Days stay learned: what is remembered of them is used, and they are not learned again.
+    """
+    State.open(path)
+    with locked(path, "dree history --rollback"):
+        before = State.open(path)
+        if not 0 <= number < len(before.versions):
+            raise DreeError(f"There is no version {number} in {path}. The newest is {len(before.versions) - 1}.")
+        solver = before.solver_of(before.versions[number])
+        learner = new_learner(before.settings, solver)
+        if before.learner.file:
+            try:
+                remembered = before.load(before.learner.file)["learner"]
+                learner.batches = remembered["batches"]
+                learner.method.load_state_dict(remembered["method"], learner)
+            except DamagedError as error:
+                say(f"{error} What the learner remembered is lost; it begins without memory.")
+        at = LearnerAt(number, store(path, "learner", {"learner": learner.state_dict()}))
+        past = tuple(
+            with_gap(kept, number, known_gap(kept, number, sample, solver))
+            for kept, sample in past_samples(before, say)
+        )
+        rollbacks = (*before.rollbacks, Rollback(now(), before.in_use, number))
+        changed = replace(before, in_use=number, learner=at, past=past, rollbacks=rollbacks)
+        after = without_old_solvers(changed)
+        after.commit()
+        after.clean(before)
+        return after

@@ -1,0 +1,69 @@
+"""The map: complete in one file, and harmless whatever the stops are called."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from test_page import Page
+
+from dree.report.map_page import map_data, write_map
+from dree.routing import Plan, Share
+from dree.tasks.orders import Orders
+from order_days import a_day, kilometres
+
+EVIL = "</script><script>alert(1)</script>"
+
+
+def a_plan(**settings) -> Plan:
+    orders = a_day(9, **settings)
+    return Plan.of(orders, [[0, 1, 2], [3, 4, 5, 6], [7, 8]] if orders.demands is not None else [range(9)])
+
+
+def test_every_stop_is_in_the_tables_in_the_order_of_visits(tmp_path):
+    plan = a_plan(capacity=99)
+    page = Page(write_map(tmp_path / "map.html", plan).read_text())
+    names = [word for word in page.words if word.startswith("stop ")]
+    assert names == [visit.name for visit in plan.visits]
+
+
+def test_names_cannot_break_out_of_the_page(tmp_path):
+    places = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 2.0]])
+    plan = Plan.of(
+        Orders(f"day {EVIL}", places, (EVIL, "<img src=x onerror=alert(2)>", "&amp; '\""), False), [[0, 1, 2]]
+    )
+    text = write_map(tmp_path / "map.html", plan, [Share(EVIL, 1.0, 1.0)], [EVIL]).read_text()
+    page = Page(text)
+    assert [tag for tag, _ in page.tags].count("script") == 2  # the data and the map's own
+    assert "img" not in {tag for tag, _ in page.tags}
+    data = json.loads(re.search(r'id="plan">(.*?)</script>', text, re.DOTALL).group(1))
+    assert [stop["name"] for stop in data["routes"][0]["stops"]] == list(plan.orders.names)
+
+
+@pytest.mark.parametrize("geographic", [True, False])
+def test_the_map_is_to_scale(geographic):
+    plan = a_plan(geographic=geographic)
+    data = map_data(plan)
+    points = [np.array(stop["at"]) for stop in data["routes"][0]["stops"]]
+    places = [visit.place for visit in plan.visits]
+    for one in range(3):
+        drawn = np.linalg.norm(points[one] - points[one + 1]) * data["extent"]
+        true = (
+            kilometres(places[one], places[one + 1])
+            if geographic
+            else np.linalg.norm(np.subtract(*places[one : one + 2]))
+        )
+        assert drawn == pytest.approx(true, rel=1e-4)
+    north = max(range(9), key=lambda index: places[index][1])
+    assert min(range(9), key=lambda index: points[index][1]) == north
+
+
+def test_what_each_solver_did_and_what_is_missing_stand_at_the_top(tmp_path):
+    shares = [Share("version 3 of state", 84.2, 1.31), Share("pyvrp 0.14.1", 81.9, 5.0)]
+    page = Page(write_map(tmp_path / "map.html", a_plan(), shares, ["2 rows are on no route."]).read_text())
+    words = " ".join(page.words)
+    assert "Routes of 84.20 km in 1.3 s by version 3 of state." in words
+    assert "Improved to 81.90 km (-2.7 %) in 5.0 s by pyvrp 0.14.1." in words
+    assert "2 rows are on no route." in words

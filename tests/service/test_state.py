@@ -1,0 +1,159 @@
+"""A state directory says what it holds, notices damage, and is never half written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+import torch
+
+from conftest import small_solver
+from dree.errors import DreeError
+from dree.service.records import Day, Gaps, LearnerAt, Past, Rollback, Settings, Version
+from dree.service.state import State, check_new, store
+
+NETWORK = {"width": 16, "heads": 2, "layers": 2, "feed_forward": 32}
+WHEN = "2026-01-01T00:00:00+00:00"
+
+
+@pytest.fixture
+def state(tmp_path):
+    settings = Settings("tsp", geographic=True, network=NETWORK, start="small")
+    return State.create(tmp_path / "state", settings, small_solver("tsp"), WHEN)
+
+
+def with_version(state: State, seed: int, promoted: bool = True) -> State:
+    """The state with one more version, of random weights."""
+    file = store(state.path, "solver", {"solver": small_solver("tsp", seed).state_dict()})
+    version = Version(len(state.versions), WHEN, promoted, file, day=f"d{seed}", today=Gaps(3.0, 2.5))
+    more = replace(state, versions=(*state.versions, version), in_use=version.number if promoted else state.in_use)
+    more.commit()
+    return more
+
+
+def same_weights(one, other) -> bool:
+    theirs = other.state_dict()
+    return all(torch.equal(weights, theirs[name]) for name, weights in one.state_dict().items())
+
+
+def test_a_new_state_solves_with_what_it_started_from(state):
+    opened = State.open(state.path)
+    assert opened == state
+    assert same_weights(opened.solver(), small_solver("tsp"))
+
+
+def test_everything_is_read_as_it_was_written(tmp_path):
+    settings = Settings(
+        "cvrp", False, {"demand": "kg"}, (0.5, -1.0), Decimal("12.5"), network=NETWORK, options={"buffer": 3}
+    )
+    state = State.create(tmp_path / "state", settings, small_solver("cvrp"), WHEN)
+    file = store(state.path, "day", {"references": torch.ones(2)})
+    day = Day("2026-01-02", "ab", 12, WHEN, 1, 3.5, (1.0, 2.0), 7.5, ((1.0, 2.0), (3.0, 4.0)))
+    more = replace(
+        state,
+        days=(day, replace(day, name="x", version=None, demand=None)),
+        past=(Past("2026-01-02", file, ((0, 2.0), (1, 1.5))),),
+        rollbacks=(Rollback(WHEN, 1, 0),),
+        learner=LearnerAt(0, file),
+    )
+    more.commit()
+    opened = State.open(state.path)
+    assert opened == more
+    assert opened.days[0].places.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert opened.past[0].best == 1.5
+
+
+def damage(state: State, number: int) -> None:
+    """Change one byte of a version's solver."""
+    path = state.path / "files" / state.versions[number].solver.name
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def test_where_the_version_in_use_is_damaged_the_newest_good_one_before_it_answers(state):
+    state = with_version(with_version(with_version(state, 1), 2, promoted=False), 3)
+    damage(state, 3)
+    said: list[str] = []
+    version, solver = State.open(state.path).answering(said.append)
+    assert version.number == 1  # 2 was never put to use
+    assert same_weights(solver, small_solver("tsp", 1))
+    assert len(said) == 1
+    assert "damaged" in said[0]
+    assert "Version 3" in said[0]
+
+
+def test_a_missing_file_is_noticed_too(state):
+    state = with_version(state, 1)
+    (state.path / "files" / state.versions[1].solver.name).unlink()
+    said: list[str] = []
+    assert State.open(state.path).answering(said.append)[0].number == 0
+    assert "is missing" in said[0]
+    assert len(state.damaged()) == 1
+
+
+def test_where_all_are_damaged_a_backup_is_asked_for(state):
+    damage(state, 0)
+    with pytest.raises(DreeError, match="Restore the folder from a backup"):
+        State.open(state.path).solver(lambda _: None)
+
+
+def test_a_newer_format_asks_for_an_update(state):
+    content = json.loads((state.path / "state.json").read_text())
+    (state.path / "state.json").write_text(json.dumps(content | {"format": 2}))
+    with pytest.raises(DreeError, match=r"newer dree.*format is 2.*Update dree"):
+        State.open(state.path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"versions": 3}, {"in_use": 5}, {"in_use": "x"}, {"format": None}, {"days": [{}]}, {"settings": {}}]
+)
+def test_a_state_that_makes_no_sense_is_damaged(state, change):
+    content = json.loads((state.path / "state.json").read_text())
+    (state.path / "state.json").write_text(json.dumps(content | change))
+    with pytest.raises(DreeError, match=r"is damaged.*Restore it from a backup"):
+        State.open(state.path)
+
+
+def test_half_a_file_cannot_be_read(state):
+    text = (state.path / "state.json").read_text()
+    (state.path / "state.json").write_text(text[: len(text) // 2])
+    with pytest.raises(DreeError, match="cannot be read"):
+        State.open(state.path)
+
+
+def test_a_folder_without_a_state_says_how_to_make_one(tmp_path):
+    with pytest.raises(DreeError, match=r"is not a state directory.*dree learn"):
+        State.open(tmp_path)
+
+
+def test_no_state_is_made_where_there_is_something_else(tmp_path, state):
+    (tmp_path / "mine.txt").write_text("")
+    with pytest.raises(DreeError, match=r"not empty.*mine.txt"):
+        check_new(tmp_path)
+    store(state.path, "learner", {"batches": 1})
+    (state.path / "state.json").unlink()
+    with pytest.raises(DreeError, match=r"has lost its state.json"):
+        check_new(state.path)
+
+
+def test_a_creation_that_was_killed_is_begun_again(state):
+    (state.path / "state.json").unlink()
+    (state.path / "lock").touch()
+    check_new(state.path)
+
+
+def test_what_no_state_names_is_removed_but_not_what_a_reader_may_have_in_hand(state):
+    older = with_version(state, 1)
+    newer = replace(older, versions=(older.versions[0], replace(older.versions[1], solver=None)), in_use=0)
+    left = store(state.path, "learner", {"batches": 1})
+    (state.path / ".state.json.123").write_text("half")
+    newer.commit()
+    newer.clean(older)
+    assert {file.name for file in (state.path / "files").iterdir()} == {file.name for file in older.files()}
+    assert left.name not in {file.name for file in older.files()}
+    newer.clean(newer)
+    assert {file.name for file in (state.path / "files").iterdir()} == {file.name for file in newer.files()}
+    assert sorted(path.name for path in state.path.iterdir()) == ["files", "state.json"]
