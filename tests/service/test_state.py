@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from decimal import Decimal
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from conftest import small_solver
+from dree.errors import DreeError
 from dree.service.records import Day, Gaps, LearnerAt, Past, Rollback, Settings, Version
 from dree.service.state import State, check_new, store
 

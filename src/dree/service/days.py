@@ -36,8 +36,10 @@ def read_days(files: Sequence[Path], given: Given, settings: Settings | None, sa
     days: list[Orders] = []
     for path in files:
         file = read_orders(path, given.columns or NO_COLUMNS, depot=given.depot, capacity=given.capacity)
+        for note in file.notes:
+            say(f"{path}: {note}")
         if file.bad:
-            say(f"{path}: {len(file.bad)} rows are left out. See why with: dree orders check {path}")
+            say(f"{path}: rows that are left out: {len(file.bad)}. See why with: dree orders check {path}")
         days += file.days_to_route()
     days.sort(key=lambda day: day.day)
     fixed = settings or settings_of(days[0], given)
@@ -63,7 +65,8 @@ def new_days(days: Sequence[Orders], seen: Sequence[Day], say: Say) -> tuple[Ord
             raise DreeError(
                 f"{day.day} {known[day.day][1]}, with other stops, so nothing was learned now. Leave that day out. If "
                 "a day's orders are in several files, join them first; if they are another region's, learn them in a "
-                "folder of their own; if dates come again every year, write them with the year."
+                "folder of their own; if files have no dates, give each day's file a name of its own; if dates come "
+                "again every year, write them with the year."
             )
         if day.key in by_key:
             name, told = by_key[day.key]
@@ -134,7 +137,9 @@ def _as_in_state(given: Given, settings: Settings) -> Given:
 def _words(value: object) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{key}={name}" for key, name in value.items())
-    return ",".join(f"{each:g}" for each in value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return ",".join(f"{each:g}" for each in value)
+    return "none" if value is None else str(value)
 
 
 def _check_kind(day: Orders, settings: Settings) -> None:

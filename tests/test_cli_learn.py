@@ -1,0 +1,155 @@
+"""`dree learn` and `dree history`, as an operator meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from command_line import cells, dree, invoke
+from dree.errors import DreeError
+from dree.service.state import State
+from small_days import small_start, write_day
+
+pytest.importorskip("hygese")
+
+
+@pytest.fixture
+def start(tmp_path):
+    return small_start(tmp_path / "start")
+
+
+@pytest.fixture
+def days(tmp_path):
+    return [write_day(tmp_path / "days", number) for number in range(1, 4)]
+
+
+def test_each_day_ends_with_a_report_that_says_what_is_in_use(tmp_path, start, days):
+    path = tmp_path / "state"
+    output = invoke("learn", path, *days[:2], "--batches", 2, "--start", start, "--margin", 100)
+    state = State.open(path)
+    _, first, second = state.versions
+    assert f"2026-01-01: 12 stops, learned in {first.seconds:.0f} s (batches: 2)." in output
+    assert f"by {first.today.before:.2f} % before and {first.today.after:.2f} % now" in output
+    assert (
+        f"past days (a sample of 1), by {second.past.before:.2f} % before and {second.past.after:.2f} % now" in output
+    )
+    assert "Version 2 is in use now: on past days it is" in output
+
+
+def test_a_version_that_is_worse_is_told_to_stay_out_of_use(tmp_path, start, days):
+    path = tmp_path / "state"
+    invoke("learn", path, days[0], "--batches", 1, "--start", start)
+    content = json.loads((path / "state.json").read_text())
+    content["past"][0]["gaps"][-1][1] = -50.0  # so that nothing can be as good on the past
+    (path / "state.json").write_text(json.dumps(content))
+    output = invoke("learn", path, days[1], "--batches", 1)
+    assert "stays in use, not the new version 2: it is " in output
+    assert "points worse on past days, and the margin is 0.3." in output
+    assert "not put to use" in invoke("history", path)
+
+
+def test_a_day_that_comes_again_is_nothing_new(tmp_path, start, days):
+    invoke("learn", tmp_path / "state", days[0], "--batches", 1, "--start", start, "--margin", 100)
+    output = invoke("learn", tmp_path / "state", days[0])
+    assert "2026-01-01 was learned before as version 1. Skipped." in output
+    assert "There was nothing new to learn. Version 1 is in use." in output
+
+
+def test_the_budget_in_minutes_bounds_learning(tmp_path, start, days):
+    invoke("learn", tmp_path / "state", days[0], "--minutes", 0.05, "--start", start)
+    invoke("learn", tmp_path / "state", days[1], "--minutes", 0.1)
+    _, short, long = State.open(tmp_path / "state").versions
+    assert 1 <= short.batches < long.batches
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--minutes", "0"], "--minutes must be a number above 0"),
+        (["--batches", "0"], "--batches must be at least 1"),
+        (["--margin", "-1"], "The margin must be a number"),
+        (["--device", "tpu"], "Unknown device 'tpu'"),
+        (["--method", "dre"], "Unknown method 'dre'"),
+        (["--start", "nowhere"], "nowhere is not a run"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path, start, days, options, message):
+    begin = [] if "--start" in options else ["--start", start]
+    with pytest.raises(DreeError, match=message):
+        invoke("learn", tmp_path / "state", days[0], *begin, *options)
+    assert not (tmp_path / "state").exists()
+
+
+def test_history_lists_versions_and_goes_back(tmp_path, start, days):
+    path = tmp_path / "state"
+    invoke("learn", path, *days, "--batches", 1, "--start", start, "--margin", 100)
+    output = invoke("history", path, "--rollback", 1, "--json", tmp_path / "history.json")
+    assert "Version 1 is in use again" in output
+    state = State.open(path)
+    assert state.in_use == 1
+    rows = [row for row in cells(output) if row and row[0] in "0123"]
+    assert [row[1] for row in rows] == ["start", "2026-01-01", "2026-01-02", "2026-01-03"]
+    today, past = state.versions[2].today, state.versions[2].past
+    shown = [f"{today.before:.2f}", "→", f"{today.after:.2f}", f"{past.before:.2f}", "→", f"{past.after:.2f}"]
+    assert rows[2][2:9] == ["12", *shown]
+    assert rows[1][6:8] == ["in", "use"]
+    assert "back from version 3 to version 1." in output
+    written = json.loads((tmp_path / "history.json").read_text())
+    assert (written["in_use"], len(written["versions"])) == (1, 4)
+    assert written["versions"][3]["past"] == {"before": past_of(state, 3).before, "after": past_of(state, 3).after}
+    assert written["rollbacks"][0]["to"] == 1
+    mean = sum(each.gaps[-1][1] for each in state.past) / 3
+    assert written["forgetting"]["AP"] == pytest.approx(mean)
+    assert f"version 1 is {mean:.2f} % longer than the reference (AP)" in output
+
+
+def past_of(state, number):
+    return state.versions[number].past
+
+
+def test_history_says_what_is_damaged(tmp_path, start, days):
+    path = tmp_path / "state"
+    invoke("learn", path, days[0], "--batches", 1, "--start", start)
+    (path / "files" / State.open(path).versions[0].solver.name).write_bytes(b"")
+    with pytest.raises(DreeError, match=r"solver-.*is damaged.*\nRestore these from a backup"):
+        invoke("history", path)
+
+
+def test_two_at_once_are_refused_and_an_interrupt_says_where_it_stands(tmp_path, start, days):
+    path = tmp_path / "state"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    words = ["learn", str(path), *map(str, days), "--start", str(start), "--minutes", "10"]
+    first = subprocess.Popen(
+        [sys.executable, "-m", "dree", *words],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        while not State.exists(path):
+            assert first.poll() is None
+            time.sleep(0.05)
+        before = State.open(path)
+        second = dree("learn", str(path), str(days[0]), "--batches", "1")
+        assert second.returncode == 2
+        assert f"is in use by dree learn (process {first.pid} on " in second.stderr
+        assert "Traceback" not in second.stderr
+        first.send_signal(signal.SIGINT)
+        _, errors = first.communicate(timeout=60)
+    finally:
+        first.kill()
+    assert first.returncode == 130
+    assert "Stopped; learned no day." in errors
+    assert "Traceback" not in errors
+    assert State.open(path) == before
+    third = dree("learn", str(path), str(days[0]), "--batches", "1")
+    assert third.returncode == 0, third.stderr
+    assert len(State.open(path).versions) == 2
