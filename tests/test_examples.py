@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 import torch
 
 from conftest import random_instances, small_solver
-from dree.data.instance_files import read_instance
+from dree.data.instance_files import read_problem
+from dree.data.orders import read_orders
 from dree.errors import DreeError
 from dree.experiments import DEMO, Run
 from dree.experiments.engines.work import carry_out_one
@@ -34,11 +36,11 @@ def rehearse(monkeypatch):
 
 
 def test_both_files_hold_the_same_stops():
-    json, csv = read_instance(EXAMPLES / "stops.json"), read_instance(EXAMPLES / "stops.csv", capacity=25)
-    assert json.customers == 12
-    assert torch.equal(json.coords, csv.coords)
-    assert torch.equal(json.demands, csv.demands)
-    assert torch.equal(json.capacity, csv.capacity)
+    json = read_problem(EXAMPLES / "stops.json")
+    (csv,) = read_orders(EXAMPLES / "stops.csv", capacity=Decimal(25)).days
+    assert len(json.places) == 12
+    assert json.key == csv.key
+    assert json.places.tolist() == csv.places.tolist()
 
 
 def test_the_own_method_is_short_and_keeps_to_what_methods_must(problem, rehearse):

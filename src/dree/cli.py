@@ -54,9 +54,10 @@ def demo(
     ] = None,
 ) -> None:
     """Fine-tuning and DREE learn the same small drifting stream on the CPU; a page compares them (2 to 3 minutes)."""
-    from dree.experiments import Run
+    from dree.experiments import Run, load_solver
     from dree.experiments.demo import COST, PAGE, clear_demo, demo_settings
     from dree.experiments.material import load_tests
+    from dree.experiments.shipped import SHIPPED, shipped_folder
     from dree.report.comparison_page import comparison_table, write_comparison_page
     from dree.report.progress import watching_all
     from dree.settings import parse_assignments
@@ -74,7 +75,9 @@ def demo(
         fail("Stopped. Begin again with: dree demo", code=130)
     paths = [each.folder.path for each in runs]
     console.print(comparison_table(paths, "Gaps in per cent"))
-    say(f"Page: {write_comparison_page(paths, out / PAGE, 'DREE beside fine-tuning')}")
+    shipped = SHIPPED[chosen["dree"].problem]
+    others = {shipped: load_solver(shipped_folder(shipped))}
+    say(f"Page: {write_comparison_page(paths, out / PAGE, 'DREE beside fine-tuning', others)}")
 
 
 @app.command()

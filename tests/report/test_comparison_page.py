@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from dree.errors import DreeError
-from dree.experiments import DEMO, Run, RunFolder
+from dree.experiments import DEMO, Run, RunFolder, load_solver
 from dree.experiments.demo import demo_settings
 from dree.report.comparison_page import comparison_table, write_comparison_page
 from dree.report.run_page import write_run_page
-from dree.report.solutions import reference_solutions
+from dree.report.solutions import learned_solutions, reference_solutions
 from run_folders import run_with_gaps
 
 TINY = {"epochs": 5, "batches": 3, "batch_size": 4, "test_instances": 1, "solver.width": 16, "solver.layers": 1}
@@ -82,6 +82,13 @@ def test_the_references_routes_have_the_references_cost():
     for law, solution in reference_solutions(DEMO).items():
         test = load_test("cvrp", law, dict(DEMO.sizes)[law])
         assert solution.length == pytest.approx(float(test.references[0]), rel=1e-6)
+
+
+def test_another_solver_routes_what_a_run_was_tested_on(demo):
+    theirs = learned_solutions(demo[1], "x")
+    ours = learned_solutions(demo[0], "x", load_solver(demo[1]))
+    assert [each.title for each in ours.values()] == [each.title for each in theirs.values()]
+    assert [each.actions for each in ours.values()] == [each.actions for each in theirs.values()]
 
 
 def test_a_runs_own_page_shows_its_memory_where_it_has_one(demo):

@@ -98,7 +98,7 @@ def _day(
     if place is None:
         raise DreeError(f"{table.path}: with a capacity, {day} needs a depot. To say where: {HOW}.")
     chosen = [demands[index] for index in part]
-    units = 10 ** max(map(decimals, (*chosen, capacity)))
+    units = 10 ** max(map(decimals, {*chosen, capacity}))
     whole = np.array([int(demand * units) for demand in chosen], np.int64)
     return Orders(day, rows.places[part], names, table.geographic, place, whole, int(capacity * units), units)
 

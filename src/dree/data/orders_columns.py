@@ -50,6 +50,7 @@ GROUPS = {meaning: [frozenset(group.split()) for group in groups] for meaning, g
 KINDS = GROUPS["depot"][1]
 DEPOT_NAMES = "depot depo deposito warehouse hub lager magazzino entrepot magazyn magazijn депо склад 仓库"
 DEPOT_WORDS = frozenset(DEPOT_NAMES.split())
+LONGEST_WORD = 20  # letters of a cell that may be one of them
 YES_WORDS = "1 true yes y x ja oui si sim t wahr vrai"
 YES = frozenset(YES_WORDS.split())
 EARTH, PLANE = ("lat", "lon"), ("x", "y")
@@ -120,7 +121,7 @@ def find_columns(
 
 def is_depot_word(cell: str) -> bool:
     """Whether a cell says `depot` in some language."""
-    return normalised(cell) in DEPOT_WORDS
+    return len(cell) <= LONGEST_WORD and normalised(cell) in DEPOT_WORDS
 
 
 def marks_depot(cell: str, column: Column) -> bool:

@@ -11,6 +11,7 @@ from dree.errors import DreeError
 
 MARKS = {".": "point", ",": "comma"}
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
+WITH_COMMA = re.compile(r"[+-]?[0-9]+(?:,[0-9]*)?")
 GROUPED = {
     ".": re.compile(r"[+-]?[1-9][0-9]{0,2}(?:([ ',])[0-9]{3})(?:\1[0-9]{3})*(?:\.[0-9]*)?"),
     ",": re.compile(r"[+-]?[1-9][0-9]{0,2}(?:([ '.])[0-9]{3})(?:\1[0-9]{3})*(?:,[0-9]*)?"),
@@ -41,6 +42,8 @@ def plain_number(cell: str, mark: str) -> str | None:
     """A number as Python writes it, or None if it is none."""
     if mark == "." and NUMBER.fullmatch(cell):
         return cell
+    if mark == "," and WITH_COMMA.fullmatch(cell):
+        return cell.replace(",", ".")
     cell = cell.translate(SPELLING).strip().replace("- ", "-", 1)
     if GROUPED[mark].fullmatch(cell):
         cell = re.sub(f"[ '{_other(mark)}]", "", cell)

@@ -53,8 +53,8 @@ class Rows:
         columns = [[plain_number(cell, mark) for cell in table.cells(meaning)] for meaning in (first, second)]
         pairs = [[float(number or "0") for number in pair] for pair in zip(*columns, strict=True)]
         rows = Rows(table, mark, np.array(pairs, np.float64).reshape(-1, 2), [""] * len(table.rows))
-        for meaning in (second, first):
-            rows._judge_numbers(meaning)
+        for meaning, numbers in ((second, columns[1]), (first, columns[0])):
+            rows._judge_numbers(meaning, numbers)
         if table.geographic:
             rows._judge_degrees()
         else:
@@ -91,19 +91,17 @@ class Rows:
 
     def demands(self, stops: Sequence[int], capacity: Decimal) -> list[Decimal]:
         """What every row orders, 1 where there is no column for it; stops that order what cannot be are rejected."""
-        if "demand" not in self.table.columns:
-            found: list[Decimal | None] = [Decimal(1)] * len(self.reasons)
-        else:
-            found = [exact(cell, self.mark) for cell in self.table.cells("demand")]
-            if stops and not any(found[index] is not None for index in stops):
-                raise DreeError(
-                    f"No cell of the column '{self.table.columns['demand'].name}' in {self.table.path} is a number. "
-                    "Write plain numbers, or name another column with --map demand=NAME."
-                )
-        cells = self.table.cells("demand")
+        cells = self.table.cells("demand") if "demand" in self.table.columns else ["1"] * len(self.reasons)
+        found = {cell: exact(cell, self.mark) for cell in set(cells)}
+        if stops and all(found[cells[index]] is None for index in stops):
+            raise DreeError(
+                f"No cell of the column '{self.table.columns['demand'].name}' in {self.table.path} is a number. Write "
+                "plain numbers, or name another column with --map demand=NAME."
+            )
+        wrong = {cell: _wrong_demand(demand, cell, capacity) for cell, demand in found.items()}
         for index in stops:
-            self.reject(index, _wrong_demand(found[index], cells[index], capacity))
-        return [demand or Decimal(0) for demand in found]
+            self.reject(index, wrong[cells[index]])
+        return [found[cell] or Decimal(0) for cell in cells]
 
     def judge_repeated(self, days: Sequence[str], stops: Sequence[int]) -> None:
         """Reject stops that are there before: with the same id, or with the same name, place and demand."""
@@ -138,12 +136,11 @@ class Rows:
         for index in np.flatnonzero(which).tolist():
             self.reject(index, reason)
 
-    def _judge_numbers(self, meaning: str) -> None:
-        for index, cell in enumerate(self.table.cells(meaning)):
-            if not cell:
-                self.reject(index, f"{WORDS[meaning]} is missing")
-            elif plain_number(cell, self.mark) is None:
-                self.reject(index, f"{WORDS[meaning]} is not a number")
+    def _judge_numbers(self, meaning: str, numbers: Sequence[str | None]) -> None:
+        cells = self.table.cells(meaning)
+        for index, number in enumerate(numbers):
+            if number is None:
+                self.reject(index, f"{WORDS[meaning]} is {'not a number' if cells[index] else 'missing'}")
 
     def _judge_degrees(self) -> None:
         """Reject impossible degrees; refuse the file where most of them are, and would not be the other way round."""

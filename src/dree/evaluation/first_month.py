@@ -32,12 +32,18 @@ class MonthDrift:
     stops: int  # of each day that were compared
     days: tuple[int, ...]  # those with so many stops, by number
     distances: NDArray[np.float64]  # of each of them to the first month: the mean over its reference days
+    later: int  # how many of them came after the first month
     floor: float  # the mean distance between the reference days
     spread: tuple[float, float]  # the least and the largest of these days' own means
 
-    def growth(self, last: int = 7) -> float:
-        """By which share the last days differ more from the first month than its days from one another."""
-        return float(self.distances[-last:].mean() / self.floor - 1) if self.floor else 0.0
+    def growth(self, last: int = 7) -> float | None:
+        """By which share the last days differ more from the first month than its days from one another.
+
+        None where no day came after it.
+        """
+        if not self.later:
+            return None
+        return float(self.distances[-min(last, self.later) :].mean() / self.floor - 1) if self.floor else 0.0
 
 
 def date_of(name: str) -> date | None:
@@ -68,7 +74,8 @@ def month_drift(
         return None
     stops = min(MOST_STOPS, int(np.percentile(sizes, SHARE)))
     days = tuple(np.flatnonzero(sizes >= stops).tolist())
-    early = [day for day in days if day < first_month(names)]
+    month = first_month(names)
+    early = [day for day in days if day < month]
     if stops < LEAST_STOPS or len(early) < FEWEST:
         return None
     spread = np.linspace(0, len(early) - 1, min(REFERENCES, len(early)))
@@ -82,7 +89,9 @@ def month_drift(
         day: float(np.mean([known[frozenset((day, other))] for other in references if other != day])) for day in days
     }
     own = [means[day] for day in references]
-    return MonthDrift(stops, days, np.array(list(means.values())), float(np.mean(own)), (min(own), max(own)))
+    later = sum(day >= month for day in days)
+    distances = np.array(list(means.values()))
+    return MonthDrift(stops, days, distances, later, float(np.mean(own)), (min(own), max(own)))
 
 
 def _distances(

@@ -21,6 +21,7 @@ from dree.report.run_page import tasks_sections
 from dree.report.solutions import learned_solutions, reference_solutions
 from dree.report.style import task_title
 from dree.report.tables import metrics_table
+from dree.solvers import Solver
 
 
 def comparison_table(paths: Sequence[Path], title: str = "") -> RichTable:
@@ -29,8 +30,13 @@ def comparison_table(paths: Sequence[Path], title: str = "") -> RichTable:
     return metrics_table({label: dict(measured(run).as_dict()) for label, run in runs.items()}, title)
 
 
-def write_comparison_page(paths: Sequence[Path], target: Path, title: str = "") -> Path:
-    """Write one page about runs that have learned from the same stream and were tested at the same epochs."""
+def write_comparison_page(
+    paths: Sequence[Path], target: Path, title: str = "", others: Mapping[str, Solver] | None = None
+) -> Path:
+    """Write one page about runs that have learned from the same stream and were tested at the same epochs.
+
+    Other solvers of the same problem may be named, whose routes are drawn beside those of the runs.
+    """
     runs = _runs(paths)
     first = next(iter(runs.values()))
     settings, stream = first.settings(), first.settings().stream()
@@ -55,7 +61,7 @@ def write_comparison_page(paths: Sequence[Path], target: Path, title: str = "") 
         Heading("Tasks"),
         *tasks_sections(stream, settings.seed),
         Heading("Routes"),
-        _routes(runs),
+        _routes(runs, others or {}),
     ]
     name = title or ", ".join(runs)
     subtitle = f"{settings.problem.upper()} solvers learned by different methods through one stream of tasks"
@@ -86,15 +92,18 @@ def _in_words(metrics: Mapping[str, Metrics]) -> str:
     return " ".join([*each, "The points above the best are what a method has forgotten."])
 
 
-def _routes(runs: Mapping[str, RunFolder]) -> Picture:
-    """A row for each task: the reference where it is stored, then every run, on the same instance."""
-    columns = [reference_solutions(next(iter(runs.values())).settings())]
+def _routes(runs: Mapping[str, RunFolder], others: Mapping[str, Solver]) -> Picture:
+    """A row for each task: the reference where it is stored, then every run and other solver, on the same instance."""
+    first = next(iter(runs.values()))
+    columns = [reference_solutions(first.settings())]
     columns += [learned_solutions(run.path, label) for label, run in runs.items()]
+    columns += [learned_solutions(first.path, label, solver) for label, solver in others.items()]
     shown = [column for column in columns if len(column) == len(columns[-1])]
+    elsewhere = f" {', '.join(others)} was learned elsewhere, and longer." if others else ""
     return Picture.of(
         routes_grid([column[law] for law in shown[-1] for column in shown], len(shown)),
         "The first test instance of each task, routed by the reference and by the learned solvers: the best over all "
-        "starts and eight symmetric views. Beside a solver's name: how much longer its routes are.",
+        f"starts and eight symmetric views. Beside a solver's name: how much longer its routes are.{elsewhere}",
         "Routes of the reference and of every solver on one instance a task",
     )
 

@@ -13,6 +13,7 @@ from dree.experiments import RunFolder, RunSettings, load_solver
 from dree.experiments.material import load_tests
 from dree.report.routes import Solution
 from dree.report.style import law_title
+from dree.solvers import Solver
 
 
 class Solved(NamedTuple):
@@ -22,22 +23,22 @@ class Solved(NamedTuple):
     gap: float
 
 
-def solved_tests(path: Path) -> dict[str, Solved]:
-    """By test, the routes of the solver that a run has learned."""
-    solver, settings = load_solver(path), RunFolder.open(path).settings()
+def solved_tests(path: Path, solver: Solver | None = None) -> dict[str, Solved]:
+    """By test of a run, the routes of the solver that it has learned, or of another."""
+    solver = solver or load_solver(path)
     found = {}
-    for law, test in _own_tests(settings).items():
+    for law, test in _own_tests(RunFolder.open(path).settings()).items():
         routes = answer(solver, test.instances[:1])
         gap = (routes.cost / float(test.references[0]) - 1) * 100
         found[law] = Solved(_first(test, routes.actions, law_title(law)), gap)
     return found
 
 
-def learned_solutions(path: Path, label: str = "") -> dict[str, Solution]:
+def learned_solutions(path: Path, label: str = "", solver: Solver | None = None) -> dict[str, Solution]:
     """The same as pictures are given them: the title says how far they are from the reference's."""
     return {
         law: replace(solution, title=f"{solution.title}{label and ', '}{label}: {gap:+z.1f} %")
-        for law, (solution, gap) in solved_tests(path).items()
+        for law, (solution, gap) in solved_tests(path, solver).items()
     }
 
 

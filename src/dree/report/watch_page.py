@@ -30,7 +30,7 @@ def watch_drift(state: State, progress: Callable[[float], object] = lambda _: No
 
 def write_watch_page(path: Path, state: State, drift: MonthDrift | None, without: str = "") -> Path:
     """Write the page; `without` says why it has no drift, if that is not that there are too few days."""
-    sentences = [*summary(state), *drift_words(state, drift, without)]
+    sentences = [*summary(state), *drift_words(drift, without)]
     sections: list[Section] = [Text("\n\n".join(sentences))]
     if state.days:
         caption = "How many stops each day had, in the order in which the days were learned."
@@ -76,11 +76,13 @@ def past_gap(state: State) -> float | None:
     return None if past is None else past.after
 
 
-def drift_words(state: State, drift: MonthDrift | None, without: str) -> list[str]:
+def drift_words(drift: MonthDrift | None, without: str) -> list[str]:
     """What there is to say of the drift."""
     if drift is None:
         return [without] if without else []
     growth = drift.growth()
+    if growth is None:
+        return ["Whether the days drift can be said after the first month."]
     if growth < LITTLE:
         return ["The last days differ from the first month hardly more than its days from one another: no drift."]
     return [f"The last days differ from the first month {100 * growth:.0f} % more than its days from one another."]

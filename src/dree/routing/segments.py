@@ -48,7 +48,7 @@ def inserted(points: Places) -> Tour:
 
 
 def _made_again(solver: Solver, points: Places, tour: Tour, length: int) -> Tour:
-    """The tour with every segment of this length, from its first node on, as the solver makes it, if that is shorter."""
+    """The tour, each segment of this length from its first node on as the solver makes it, if that is shorter."""
     count = len(tour) // length
     segments, rest = tour[: count * length].reshape(count, length), tour[count * length :]
     new = np.take_along_axis(segments, paths(solver, points[segments]), axis=1)

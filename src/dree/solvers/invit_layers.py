@@ -10,9 +10,12 @@ import math
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from dree.solvers.invit_views import Scene
 
+# Not cuDNN's, which prepares itself for every new shape: views shrink as a tour ends, and tasks drift in size.
+ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 FURTHEST = 1000.0  # in half the bits, at most so many sides of a view away: beyond, numbers are no longer finite
 
 
@@ -108,7 +111,8 @@ class ViewLayer(nn.Module):
             key, value = functional.linear(tokens_RLD, of_others).chunk(2, dim=2)
         query, key, value = (_by_head(part, self.heads).transpose(1, 2) for part in (query, key, value))
         scale = 1 / math.sqrt(width)  # of the whole width, as in the original
-        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
+        with sdpa_kernel(ATTENTION):
+            attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
         return attended.transpose(1, 2).flatten(2)
 
 

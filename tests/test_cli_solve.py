@@ -1,0 +1,243 @@
+"""`dree solve` as an operator meets it: a file of orders in, routes out, bad input included."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from command_line import cells, dree, invoke
+from conftest import small_solver
+from dree.errors import DreeError
+from dree.service.records import Settings
+from dree.service.state import State
+from order_days import a_day, kilometres
+from run_folders import demo_run
+
+PNG = b"\x89PNG\r\n\x1a\n"
+NETWORK = {"width": 16, "heads": 2, "layers": 2, "feed_forward": 32}
+STOPS = "x,y,demand\n0,0,0\n1,0,2\n0,1,2\n"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """Two runs, `tsp` and `cvrp`."""
+    folder = tmp_path_factory.mktemp("runs")
+    for problem in ("tsp", "cvrp"):
+        demo_run(folder / problem, problem)
+    return folder
+
+
+def write_orders(path: Path, days=("2026-03-04",), stops=12, **extra) -> Path:
+    """A file with the same stops every day, their names, demands and places."""
+    orders = a_day(stops, capacity=9)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["date", "order_id", "lat", "lon", "demand"])
+        for day in days:
+            for name, (lng, lat), demand in zip(orders.names, orders.places, orders.demands, strict=True):
+                writer.writerow([day, name, f"{lat:.6f}", f"{lng:.6f}", demand])
+        for row in extra.get("more", ()):
+            writer.writerow(row)
+    return path
+
+
+def all_outputs(folder: Path) -> list[object]:
+    names = {
+        "json": "routes.json",
+        "csv": "routes.csv",
+        "geojson": "routes.geojson",
+        "html": "map.html",
+        "png": "map.png",
+    }
+    return [word for option, name in names.items() for word in (f"--{option}", folder / name)]
+
+
+def test_a_day_becomes_one_round_trip_in_every_format(runs, tmp_path):
+    file = write_orders(tmp_path / "orders.csv")
+    shown = invoke("solve", file, "--run", runs / "tsp", *all_outputs(tmp_path))
+    content = json.loads((tmp_path / "routes.json").read_text())
+    (route,) = content["routes"]
+    places = [(content["nodes"][node]["lon"], content["nodes"][node]["lat"]) for node in route]
+    length = sum(kilometres(a, b) for a, b in zip(places, [*places[1:], places[0]], strict=True))
+    assert content["cost"] == pytest.approx(length, rel=1e-9)
+    assert (content["problem"], content["unit"], content["day"], content["bad_rows"]) == ("tsp", "km", "2026-03-04", [])
+    assert sorted(content["nodes"][node]["name"] for node in route) == sorted(f"stop {k}" for k in range(12))
+    assert f"Routes of {length:.2f} km" in shown
+    rows = list(csv.DictReader((tmp_path / "routes.csv").read_text().splitlines()))
+    assert [row["name"] for row in rows] == [content["nodes"][node]["name"] for node in route]
+    points = list(json.loads((tmp_path / "routes.geojson").read_text())["features"][1:])
+    assert [each["properties"]["name"] for each in points] == [row["name"] for row in rows]
+    assert ">stop 3</th>" in (tmp_path / "map.html").read_text()
+    assert (tmp_path / "map.png").read_bytes().startswith(PNG)
+
+
+def test_with_a_capacity_there_are_several_routes_from_the_depot(runs, tmp_path):
+    file = write_orders(tmp_path / "orders.csv")
+    options = ("--depot", "52.54,13.48", "--capacity", "12.5", "--run", runs / "cvrp")
+    shown = invoke("solve", file, *options, "--json", tmp_path / "routes.json")
+    content = json.loads((tmp_path / "routes.json").read_text())
+    demands = [node.get("demand", 0) for node in content["nodes"]]
+    assert content["loads"] == [sum(demands[node] for node in route) for route in content["routes"]]
+    assert max(content["loads"]) <= 12.5 == content["capacity"]
+    length = 0.0
+    for route in content["routes"]:
+        walk = [(content["nodes"][node]["lon"], content["nodes"][node]["lat"]) for node in (0, *route, 0)]
+        length += sum(kilometres(a, b) for a, b in itertools.pairwise(walk))
+    assert content["cost"] == pytest.approx(length, rel=1e-9)
+    numbers = [row for row in cells(shown) if row and row[0].isdigit()]
+    assert [int(row[1]) for row in numbers] == [len(route) for route in content["routes"]]
+    assert [row[2:5] for row in numbers] == [[f"{load:g}", "of", "12.5"] for load in content["loads"]]
+
+
+def test_plain_coordinates_are_measured_in_their_own_unit(runs, tmp_path):
+    (tmp_path / "stops.csv").write_text(STOPS)
+    shown = invoke(
+        "solve", tmp_path / "stops.csv", "--capacity", 4, "--run", runs / "cvrp", "--png", tmp_path / "x.png"
+    )
+    assert "Routes of 3.41421 in" in shown
+    assert "4 of 4" in shown
+    with pytest.raises(DreeError, match="plain x and y"):
+        invoke(
+            "solve",
+            tmp_path / "stops.csv",
+            "--capacity",
+            4,
+            "--run",
+            runs / "cvrp",
+            "--geojson",
+            tmp_path / "x.geojson",
+        )
+
+
+def test_a_json_problem_is_solved_too(runs, tmp_path):
+    problem = {
+        "coordinates": [[50, 50], [10, 10], [90, 10], [90, 90], [10, 90]],
+        "demands": [0, 3, 4, 3, 4],
+        "capacity": 7,
+    }
+    (tmp_path / "stops.json").write_text(json.dumps(problem))
+    invoke("solve", tmp_path / "stops.json", "--run", runs / "cvrp", "--json", tmp_path / "routes.json")
+    answer = json.loads((tmp_path / "routes.json").read_text())
+    assert sorted(node for route in answer["routes"] for node in route) == [1, 2, 3, 4]
+    assert all(load <= 7 for load in answer["loads"])
+    walks = [[problem["coordinates"][node] for node in (0, *route, 0)] for route in answer["routes"]]
+    assert answer["cost"] == pytest.approx(sum(math.dist(a, b) for w in walks for a, b in itertools.pairwise(w)))
+
+
+def test_rows_that_cannot_be_routed_are_said_aloud_everywhere(runs, tmp_path):
+    more = [["2026-03-04", "nowhere", "", "", 1], ["2026-03-04", "word", "fifty", "13.4", 1]]
+    file = write_orders(tmp_path / "orders.csv", more=more)
+    shown = invoke("solve", file, "--run", runs / "tsp", "--json", tmp_path / "x.json", "--html", tmp_path / "x.html")
+    assert "2 rows are not routed" in shown
+    assert f"dree orders check {file}" in shown
+    assert [row["line"] for row in json.loads((tmp_path / "x.json").read_text())["bad_rows"]] == [14, 15]
+    assert "2 rows of orders.csv could not be used" in (tmp_path / "x.html").read_text()
+
+
+def test_of_several_days_one_must_be_named(runs, tmp_path):
+    file = write_orders(tmp_path / "orders.csv", days=("2026-03-04", "2026-03-05"))
+    with pytest.raises(DreeError, match=r"has 2 days. Say which with --day: 2026-03-04, 2026-03-05"):
+        invoke("solve", file, "--run", runs / "tsp")
+    with pytest.raises(DreeError, match="Did you mean '2026-03-05'"):
+        invoke("solve", file, "--run", runs / "tsp", "--day", "2026-3-05")
+    assert "2026-03-05: " in invoke("solve", file, "--run", runs / "tsp", "--day", "2026-03-05")
+
+
+def test_a_state_brings_its_solver_columns_depot_and_capacity(tmp_path):
+    from decimal import Decimal
+
+    settings = Settings("cvrp", True, {"id": "order_id"}, (13.48, 52.54), Decimal(11), network=NETWORK, start="small")
+    state = State.create(tmp_path / "state", settings, small_solver("cvrp"), "2026-01-01T00:00:00+00:00")
+    file = write_orders(tmp_path / "orders.csv")
+    shown = invoke("solve", file, "--state", state.path, "--json", tmp_path / "x.json")
+    content = json.loads((tmp_path / "x.json").read_text())
+    assert f"by version 0 of {state.path}" in shown
+    assert content["capacity"] == 11
+    assert content["nodes"][0] == {"name": "depot", "lat": 52.54, "lon": 13.48}
+    larger = invoke("solve", file, "--state", state.path, "--capacity", 500, "--json", tmp_path / "x.json")
+    assert " of 500" in larger
+
+
+def test_improved_routes_say_what_each_solver_did(runs, tmp_path):
+    pytest.importorskip("fast_tsp")
+    file = write_orders(tmp_path / "orders.csv", stops=30)
+    shown = invoke("solve", file, "--run", runs / "tsp", "--improve", 0.3, "--json", tmp_path / "x.json")
+    first, second = json.loads((tmp_path / "x.json").read_text())["solvers"]
+    assert second["length"] < first["length"]
+    change = 100 * (second["length"] / first["length"] - 1)
+    assert f"Improved to {second['length']:.2f} km ({change:+.1f} %)" in shown
+    assert second["by"].startswith("fast-tsp ")
+
+
+@pytest.mark.parametrize(("stops", "length"), [(1, 0.0), (2, None)])
+def test_hardly_any_stops(runs, tmp_path, stops, length):
+    file = write_orders(tmp_path / "orders.csv", stops=stops)
+    invoke("solve", file, "--run", runs / "tsp", *all_outputs(tmp_path))
+    content = json.loads((tmp_path / "routes.json").read_text())
+    places = [(node["lon"], node["lat"]) for node in content["nodes"]]
+    expected = 2 * kilometres(*places) if length is None else length
+    assert content["cost"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_one_stop_from_a_depot(runs, tmp_path):
+    file = write_orders(tmp_path / "orders.csv", stops=1)
+    options = ("--run", runs / "cvrp", "--depot", "52.54,13.48", "--capacity", 9)
+    invoke("solve", file, *options, *all_outputs(tmp_path))
+    depot, stop = json.loads((tmp_path / "routes.json").read_text())["nodes"]
+    there = kilometres((depot["lon"], depot["lat"]), (stop["lon"], stop["lat"]))
+    assert json.loads((tmp_path / "routes.json").read_text())["cost"] == pytest.approx(2 * there)
+
+
+def test_all_stops_at_one_place(runs, tmp_path):
+    rows = "".join(f"a{number},52.5,13.4\n" for number in range(5))
+    (tmp_path / "orders.csv").write_text("id,lat,lon\n" + rows)
+    invoke("solve", tmp_path / "orders.csv", "--run", runs / "tsp", *all_outputs(tmp_path))
+    content = json.loads((tmp_path / "routes.json").read_text())
+    assert (content["cost"], len(content["nodes"])) == (0.0, 5)
+
+
+def test_the_shipped_solver_that_fits_is_the_default(tmp_path):
+    file = write_orders(tmp_path / "orders.csv")
+    assert "by tsp-drift." in invoke("solve", file)
+    assert "by cvrp-drift." in invoke("solve", file, "--depot", "52.54,13.48", "--capacity", 20)
+    with pytest.raises(DreeError, match="Did you mean 'tsp-drift'"):
+        invoke("solve", file, "--solver", "tsp-drit")
+
+
+def test_square_brackets_in_names_are_not_markup(runs, tmp_path):
+    (tmp_path / "orders.csv").write_text("id,lat,lon\n[bold]x,52.5,13.4\n[/],52.6,13.4\n")
+    assert "[bold]x  [/]" in invoke("solve", tmp_path / "orders.csv", "--run", runs / "tsp")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.json"], "There is no file missing.json"),
+        (["missing.csv"], "missing.csv"),
+        (["stops.csv", "--capacity", "9", "--run", "runs/none"], "Train one with: dree demo"),
+        (["stops.csv", "--capacity", "9", "--run", "RUNS/cvrp", "--png", "x.gif"], "png"),
+        (["stops.csv", "--capacity", "9", "--run", "RUNS/tsp"], "made for tsp"),
+        (["stops.csv", "--capacity", "0"], "capacity must be a number above 0"),
+        (["stops.csv", "--run", "RUNS/tsp", "--solver", "tsp-drift"], "Name one solver"),
+        (["stops.csv", "--run", "RUNS/tsp", "--improve", "-1"], "seconds above 0"),
+        (["stops.csv", "--state", "nowhere"], "is not a state directory"),
+        (["stops.csv", "--depot", "here"], "two numbers"),
+        (["far.json", "--run", "RUNS/tsp"], "too far apart"),
+        (["far.json", "--day", "today"], "belong to CSV files"),
+    ],
+)
+def test_bad_input_ends_in_a_message_without_traceback_and_writes_nothing(runs, tmp_path, arguments, message):
+    (tmp_path / "stops.csv").write_text(STOPS)
+    (tmp_path / "far.json").write_text('{"coordinates": [[1e308, 0], [-1e308, 0], [0, 0]]}')
+    before = sorted(tmp_path.rglob("*"))
+    words = [word.replace("RUNS", str(runs)) for word in arguments]
+    result = dree("solve", *words, cwd=tmp_path)
+    assert result.returncode == 2
+    assert message in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr
+    assert sorted(tmp_path.rglob("*")) == before
