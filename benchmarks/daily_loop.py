@@ -42,6 +42,11 @@ def tests_of(days: list[Orders]) -> list[Sample]:
     return [draw_sample(OrdersTask(day, day.frame()), SEED) for day in days]
 
 
+def told(state: State) -> None:
+    version = state.versions[-1]
+    print(version.day, version.stops, version.batches, version.today, version.past, version.reason, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -61,7 +66,7 @@ def main() -> None:
     began = time.perf_counter()
     with locked(asked.state, "benchmark"):
         state = State.create(asked.state, settings, solver, now())
-        state = learn_days(state, learned, how, lambda state: print(state.versions[-1], flush=True))
+        state = learn_days(state, learned, how, told)
     minutes = (time.perf_counter() - began) / 60
     found = {}
     for name, number in (("start", 0), ("newest", len(state.versions) - 1), ("in use", state.in_use)):
