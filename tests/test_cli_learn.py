@@ -39,11 +39,13 @@ def test_each_day_ends_with_a_report_that_says_what_is_in_use(tmp_path, start, d
     state = State.open(path)
     _, first, second = state.versions
     assert f"2026-01-01: 12 stops, learned in {first.seconds:.0f} s (batches: 2)." in output
-    assert f"by {first.today.before:.2f} % before and {first.today.after:.2f} % now" in output
+    assert f"{first.today.before:z.2f} % before and {first.today.after:z.2f} % now" in output
     assert (
         f"past days (a sample of 1), by {second.past.before:.2f} % before and {second.past.after:.2f} % now" in output
     )
     assert "Version 2 is in use now: on past days it is" in output
+    mean = (second.today.after + second.past.after) / 2
+    assert f"On 2 days that are kept to see forgetting, routes of version 2 are {mean:.2f} % longer" in output
 
 
 def test_a_version_that_is_worse_is_told_to_stay_out_of_use(tmp_path, start, days):
@@ -115,7 +117,7 @@ def test_history_lists_versions_and_goes_back(tmp_path, start, days):
     assert written["rollbacks"][0]["to"] == 1
     mean = sum(each.gaps[-1][1] for each in state.past) / 3
     assert written["forgetting"]["AP"] == pytest.approx(mean)
-    assert f"version 1 is {mean:.2f} % longer than the reference (AP)" in output
+    assert f"routes of version 1 are {mean:.2f} % longer than the reference's (AP)" in output
 
 
 def past_of(state, number):

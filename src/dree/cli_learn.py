@@ -66,7 +66,9 @@ def learn(
     except KeyboardInterrupt:
         days = f"learned {len(learned)} of the days, up to {learned[-1].day}" if learned else "learned no day"
         fail(f"Stopped; {days}. {state_dir} is as it was then. Go on with the same command.", code=130)
-    if not learned:
+    if learned:
+        say(*_forgotten(state))
+    else:
         say(f"There was nothing new to learn. Version {state.in_use} is in use.")
 
 
@@ -110,7 +112,7 @@ def _report(state: State) -> None:
 
 
 def _change(before: float, after: float) -> str:
-    return f"{before:.2f} % before and {after:.2f} % now"
+    return f"{before:z.2f} % before and {after:z.2f} % now"
 
 
 def _table(state: State) -> Table:
@@ -127,7 +129,7 @@ def _table(state: State) -> Table:
     for each in state.versions:
         words = [] if each.promoted else ["not put to use"]
         words += ["in use"] if each.number == state.in_use else [] if each.solver else ["no longer kept"]
-        gaps = [f"{gaps.before:.2f} → {gaps.after:.2f}" if gaps else "" for gaps in (each.today, each.past)]
+        gaps = [f"{gaps.before:z.2f} → {gaps.after:z.2f}" if gaps else "" for gaps in (each.today, each.past)]
         cells = [str(each.number), each.day or "start", str(each.stops or ""), *gaps, ", ".join(words)]
         table.add_row(*cells, _minute(each.when), style="bold" if each.number == state.in_use else None)
     return table
@@ -139,18 +141,23 @@ def _minute(when: str) -> str:
 
 def _notes(state: State) -> list[str]:
     """What the table means, what was rolled back, and how much was forgotten."""
-    from dree.service.gate import forgetting
-
     lines = ["How much longer routes are than a reference's, before → after that day, in per cent; smaller is better."]
     lines += [f"{_minute(each.when)}: back from version {each.left} to version {each.to}." for each in state.rollbacks]
+    return [*lines, *_forgotten(state)]
+
+
+def _forgotten(state: State) -> list[str]:
+    """How much was forgotten, in plain words and in the paper's."""
+    from dree.service.gate import forgetting
+
     lost = forgetting([gap for _, gap in past.gaps] for past in state.past)
-    if lost is not None:
-        lines.append(
-            f"On {len(state.past)} days that are kept to see forgetting, version {state.in_use} is {lost.AP:.2f} % "
-            f"longer than the reference (AP). That is {lost.AFB:.2f} points more than the best version of each day "
-            f"(AFB: what was forgotten); at worst it was {lost.AMFB:.2f} more (AMFB)."
-        )
-    return lines
+    if lost is None:
+        return []
+    return [
+        f"On {len(state.past)} days that are kept to see forgetting, routes of version {state.in_use} are "
+        f"{lost.AP:z.2f} % longer than the reference's (AP). That is {lost.AFB:z.2f} points more than with the best "
+        f"version for each day (AFB: what was forgotten); at worst it was {lost.AMFB:z.2f} more (AMFB)."
+    ]
 
 
 def _plain(state: State) -> dict[str, Any]:

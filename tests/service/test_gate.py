@@ -51,6 +51,7 @@ def test_reasons_are_in_words():
         judge(Gaps(9, 1), Gaps(2.0, 2.5), 0.3).reason == "it is 0.50 points worse on past days, and the margin is 0.3"
     )
     assert judge(Gaps(9, 1), Gaps(2.0, 2.25), 0.3).reason == "on past days it is 0.25 points worse"
+    assert judge(Gaps(9, 1), Gaps(2.0, 2.004), 0.3).reason == "on past days it is as good as the one before"
     assert judge(Gaps(9, 1), None, 0.3).reason == "on the day itself it is 8.00 points better"
 
 

@@ -16,6 +16,7 @@ from dree.evaluation.metrics import Metrics, metrics
 from dree.service.records import Gaps
 
 MARGIN = 0.3  # percentage points
+NOTABLE = 0.005  # smaller changes are none, in words
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ def judge(today: Gaps, past: Gaps | None, margin: float) -> Verdict:
         return Verdict(False, f"its gap {where} is no number")
     if change > margin:
         return Verdict(False, f"it is {change:.2f} points worse {where}, and the margin is {margin:g}")
+    if abs(change) < NOTABLE:
+        return Verdict(True, f"{where} it is as good as the one before")
     return Verdict(True, f"{where} it is {abs(change):.2f} points {'worse' if change > 0 else 'better'}")
 
 
