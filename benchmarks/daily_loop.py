@@ -1,6 +1,7 @@
 """The daily loop on real days: what learning 20 of them does for days to come, and for the first ones.
 
     python benchmarks/daily_loop.py DATA.csv STATE_DIR [--method dree] [--days 20] [--minutes 1] [--start RUN]
+        [--depot LAT,LON --capacity STOPS]
 
 DATA is a file of orders with many days, such as one of LaDe-D. The first days with enough stops are learned in a new
 state directory, exactly as `dree learn` does it. Then the solver of the start, the newest version and the version in
@@ -23,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dree.data.orders import read_orders
+from dree.data.orders_options import parse_capacity, parse_depot
 from dree.files import write_json
 from dree.service.budget import Budget
 from dree.service.days import Given, settings_of, unlearnable
@@ -56,9 +58,12 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--margin", type=float, default=MARGIN)
     parser.add_argument("--start", type=Path)
+    parser.add_argument("--depot", type=parse_depot)
+    parser.add_argument("--capacity", type=parse_capacity)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    usable = [day for day in read_orders(asked.data).days if unlearnable(day) is None]
+    read = read_orders(asked.data, depot=asked.depot, capacity=asked.capacity)
+    usable = [day for day in read.days if unlearnable(day) is None]
     learned, later = usable[: asked.days], usable[asked.days :: EVERY]
     sets = {"later days": tests_of(later), "first days": tests_of(learned[:FIRST])}
     how = Learning(Budget(asked.minutes), asked.margin)

@@ -20,7 +20,7 @@ from dree.service.lock import locked, now
 from dree.service.past import known_gap, offered, past_samples, with_gap
 from dree.service.records import Gaps, LearnerAt, Past, Settings, Version
 from dree.service.region import check_region
-from dree.service.samples import REFERENCE, draw_sample
+from dree.service.samples import REFERENCE, Sample, draw_sample
 from dree.service.starting import Wanted, check_wanted, first_settings
 from dree.service.state import DamagedError, State, check_new, store
 from dree.service.stream import Today
@@ -47,6 +47,21 @@ class Learning:
         """Refuse what cannot be, and a machine without the reference solver."""
         check_margin(self.margin)
         REFERENCE.made()
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """How a new version compares with the one in use."""
+
+    incumbent: int  # the number of that one
+    sample: Sample  # of the new day
+    today: Gaps
+    past: Sequence[tuple[Past, Gaps]]
+
+    @property
+    def mean_past(self) -> Gaps | None:
+        """Over the days of the reservoir, if there are any."""
+        return mean_gaps([gaps for _, gaps in self.past])
 
 
 def learn_files(
@@ -150,10 +165,13 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
     for _, kept in past:
         afters.append(kept.gap(learner.solver))
         spending.tell()
-    today = Gaps(today_before, sample.gap(learner.solver))
-    each = [Gaps(*pair) for pair in zip(befores, afters, strict=True)]
-    verdict = judge(today, mean_gaps(each), how.margin)
-    in_use = number if verdict.promoted else incumbent.number
+    tested = _Tested(
+        incumbent.number,
+        sample,
+        Gaps(today_before, sample.gap(learner.solver)),
+        [(kept, Gaps(*gaps)) for (kept, _), *gaps in zip(past, befores, afters, strict=True)],
+    )
+    verdict = judge(tested.today, tested.mean_past, how.margin)
     version = Version(
         number=number,
         when=now(),
@@ -163,23 +181,28 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
         stops=len(day.places),
         batches=epoch.batches,
         seconds=round(spending.seconds, 1),
-        today=today,
-        past=mean_gaps(each),
+        today=tested.today,
+        past=tested.mean_past,
         reason=verdict.reason,
     )
-    new = Past(day.day, store(state.path, "day", sample.state_dict()), ())
-    kept_days = [*(kept for kept, _ in past), new]
-    *measured, new = (
-        with_gap(kept, in_use, gaps.after if verdict.promoted else gaps.before)
-        for kept, gaps in zip(kept_days, [*each, today], strict=True)
+    return _with_version(state, learner, day, tested, version)
+
+
+def _with_version(state: State, learner: Learner, day: Orders, tested: _Tested, version: Version) -> State:
+    """The state with a new version, which is put to use if it may be."""
+    in_use = version.number if version.promoted else tested.incumbent
+    first = Past(day.day, store(state.path, "day", tested.sample.state_dict()), ())
+    *past, new = (
+        with_gap(kept, in_use, gaps.after if version.promoted else gaps.before)
+        for kept, gaps in [*tested.past, (first, tested.today)]
     )
     after = replace(
         state,
         versions=(*state.versions, version),
         in_use=in_use,
-        learner=LearnerAt(number, store(state.path, "learner", {"learner": learner.state_dict()})),
-        days=(*state.days, record_of(day, version.when, number)),
-        past=offered(state, measured, new),
+        learner=LearnerAt(version.number, store(state.path, "learner", {"learner": learner.state_dict()})),
+        days=(*state.days, record_of(day, version.when, version.number)),
+        past=offered(state, past, new),
     )
     return without_old_solvers(after)
 
