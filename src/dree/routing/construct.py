@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dree.errors import DreeError
 from dree.evaluation.evaluate import best_tours
-from dree.problems import SYMMETRIES
+from dree.problems import SYMMETRIES, Instances
+from dree.problems.check import split_routes
 from dree.problems.geography import Frame
-from dree.routing.groups import routes_by_groups
+from dree.routing import groups, segments
 from dree.routing.plan import Plan
-from dree.routing.segments import tour_by_segments
 from dree.solvers import Solver
 from dree.tasks.orders import Orders
 
-WHOLE = 150  # stops up to which a day is solved as a whole, from all starts
+WHOLE = 100  # stops up to which a day is solved as a whole first; no solver was trained for more
+FARTHEST = 1e150  # of a coordinate from zero; squares of larger ones are no numbers
+PARTS = 30  # stops from which parts of the routes are made again
 
 
 def construct(solver: Solver, orders: Orders, frame: Frame | None = None) -> Plan:
-    """The day's routes, in the same way every time.
+    """The day's routes, in the same way every time; what is shorter is decided in the unit square.
 
-    A day as large as the solver knows is solved greedily from all starts and in all symmetric copies, and the shortest
-    in the unit square is taken. A larger one is solved in parts.
+    A day as large as solvers are trained for is solved greedily from all starts and in all symmetric copies; a larger
+    one begins with an insertion or with sectors around the depot. Then parts of the routes are made again.
     """
     if solver.rules.name != orders.problem:
         raise DreeError(f"This solver was made for {solver.rules.name}, these orders are a {orders.problem}.")
-    frame = frame or orders.frame()
-    if not math.isfinite(frame.extent):
+    if np.abs(orders.nodes).max() > FARTHEST:
         raise DreeError("The coordinates lie too far apart for floating-point numbers. Use larger units.")
+    frame = frame or orders.frame()
     if len(orders.nodes) < 2:
         return Plan.of(orders, [range(len(orders.places))])
-    instance = orders.instance(frame)
-    if len(orders.places) <= WHOLE:
-        best = best_tours(solver, instance, SYMMETRIES, precision="fp32")
-        return Plan.of_actions(orders, best.actions.flatten().tolist())
-    if orders.problem == "tsp":
-        return Plan.of_actions(orders, tour_by_segments(solver, frame.to_unit(orders.nodes)).tolist())
-    routes = routes_by_groups(solver, instance)
-    return Plan.of(orders, [np.subtract(route, 1).tolist() for route in routes])
+    actions = _tour(solver, orders, frame) if orders.problem == "tsp" else _routes(solver, orders.instance(frame))
+    return Plan.of_actions(orders, actions)
+
+
+def _tour(solver: Solver, orders: Orders, frame: Frame) -> list[int]:
+    points = frame.to_unit(orders.nodes)
+    whole = len(orders.places) <= WHOLE
+    tour = _whole(solver, orders.instance(frame)) if whole else segments.inserted(points)
+    return tour if len(orders.places) < PARTS else segments.shortened(solver, points, tour)
+
+
+def _routes(solver: Solver, instance: Instances) -> list[int]:
+    if instance.customers < PARTS:
+        return _whole(solver, instance)
+    whole = instance.customers <= WHOLE
+    routes = split_routes(_whole(solver, instance)) if whole else groups.by_sectors(solver, instance)
+    return [node for route in groups.shortened(solver, instance, routes) for node in (*route, 0)]
+
+
+def _whole(solver: Solver, instance: Instances) -> list[int]:
+    best: list[int] = best_tours(solver, instance, SYMMETRIES, precision="fp32").actions.flatten().tolist()
+    return best

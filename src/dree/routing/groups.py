@@ -1,7 +1,7 @@
-"""More stops from a depot than a solver was trained for: sectors around it first, then routes that lie near another.
+"""Many stops around a depot: sectors first, then groups of routes that lie near another, which are made again.
 
-A group of routes is a problem of its own, of a size that the solver knows. Its routes are replaced where the solver
-makes shorter ones.
+A group of routes is a problem of its own, of a size that the solver knows well. Its routes are replaced where the
+solver makes shorter ones.
 """
 
 from __future__ import annotations
@@ -22,20 +22,27 @@ from dree.solvers import Solver
 
 Routes = list[list[int]]  # nodes, without the depot
 
-LARGEST = 100  # stops of a group
-ROUNDS = 6
+SIZES = (25, 50, 100)  # stops of a group, round by round
+ROUNDS = 12
 STARTS = 25  # of a group's tours, for each of its symmetric copies
 
 
-def routes_by_groups(solver: Solver, instance: Instances) -> Routes:
-    """Routes for one large problem; the same every time."""
+def by_sectors(solver: Solver, instance: Instances) -> Routes:
+    """Routes for sectors around the depot, each solved alone."""
+    order = _around(instance.coords[0].double().numpy())
+    sectors = np.array_split(order, -(-instance.customers // max(SIZES)))
+    return [route for sector in sectors for route in _solved(solver, instance, sector)]
+
+
+def shortened(solver: Solver, instance: Instances, routes: Routes) -> Routes:
+    """Routes of which groups were made again where that is shorter; the same every time."""
     points = instance.coords[0].double().numpy()
-    sectors = np.array_split(_around(points), -(-instance.customers // LARGEST))
-    routes = [route for sector in sectors for route in _solved(solver, instance, sector)]
     for number in range(ROUNDS):
-        generator = np.random.default_rng(named_seed(0, "groups", number))
-        groups = _near(points, routes, generator)
-        routes = [route for group in groups for route in _shorter(solver, instance, group)]
+        size = SIZES[number % len(SIZES)]
+        if size < instance.customers:
+            generator = np.random.default_rng(named_seed(0, "groups", number))
+            groups = _near(points, routes, size, generator)
+            routes = [route for group in groups for route in _shorter(solver, instance, group)]
     return routes
 
 
@@ -45,15 +52,15 @@ def _around(points: Places) -> NDArray[np.int64]:
     return np.argsort(np.arctan2(north, east), kind="stable") + 1
 
 
-def _near(points: Places, routes: Routes, generator: np.random.Generator) -> list[Routes]:
-    """Groups of routes whose middles are near that of a random one, as many as fit."""
+def _near(points: Places, routes: Routes, size: int, generator: np.random.Generator) -> list[Routes]:
+    """Groups of up to so many stops: routes whose middles are near that of a random one."""
     middles = np.array([points[route].mean(0) for route in routes])
     left, groups = list(range(len(routes))), []
     while left:
         first = left[generator.integers(len(left))]
         left.sort(key=lambda each: (float(np.linalg.norm(middles[each] - middles[first])), each))
         sizes = np.cumsum([len(routes[each]) for each in left])
-        count = max(1, int((sizes <= LARGEST).sum()))
+        count = max(1, int((sizes <= size).sum()))
         groups.append([routes[each] for each in left[:count]])
         left = left[count:]
     return groups

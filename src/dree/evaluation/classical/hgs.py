@@ -42,7 +42,7 @@ class TimedHGS(ClassicalSolver):
     repeatable: ClassVar[bool] = False
 
     seconds: float = 5.0
-    iterations: int = 20_000
+    iterations: int = 5000
     seed: int = 1
 
     def __post_init__(self) -> None:
