@@ -117,32 +117,29 @@ def _change(before: float, after: float) -> str:
 
 def _table(state: State) -> Table:
     """A row for each version."""
+    from rich.box import SIMPLE
     from rich.table import Table
 
-    table = Table(title="Versions", title_justify="left", header_style="bold")
-    table.add_column("version", justify="right", no_wrap=True)
-    table.add_column("day")
+    table = Table(title="Versions", title_justify="left", header_style="bold", box=SIMPLE)
+    table.add_column("no.", justify="right", no_wrap=True)
+    table.add_column("day", no_wrap=True)
     for name in ("stops", "this day", "past days"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
-    table.add_column("when (UTC)", no_wrap=True)
+    table.add_column("when", no_wrap=True)
     for each in state.versions:
         words = [] if each.promoted else ["not put to use"]
         words += ["in use"] if each.number == state.in_use else [] if each.solver else ["no longer kept"]
         gaps = [f"{gaps.before:z.2f} → {gaps.after:z.2f}" if gaps else "" for gaps in (each.today, each.past)]
         cells = [str(each.number), each.day or "start", str(each.stops or ""), *gaps, ", ".join(words)]
-        table.add_row(*cells, _minute(each.when), style="bold" if each.number == state.in_use else None)
+        table.add_row(*cells, each.when[:10], style="bold" if each.number == state.in_use else None)
     return table
-
-
-def _minute(when: str) -> str:
-    return when[:16].replace("T", " ")
 
 
 def _notes(state: State) -> list[str]:
     """What the table means, what was rolled back, and how much was forgotten."""
     lines = ["How much longer routes are than a reference's, before → after that day, in per cent; smaller is better."]
-    lines += [f"{_minute(each.when)}: back from version {each.left} to version {each.to}." for each in state.rollbacks]
+    lines += [f"{each.when[:10]}: back from version {each.left} to version {each.to}." for each in state.rollbacks]
     return [*lines, *_forgotten(state)]
 
 

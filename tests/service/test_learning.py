@@ -70,7 +70,7 @@ def test_gaps_are_what_the_solvers_do_on_the_samples(tmp_path, start, days):
     state = learn(tmp_path / "state", *days[:2], start=start, margin=100)
     _, second = (Sample.from_state(state.load(each.file)) for each in state.past)
     parts, whole = second.tests
-    assert (len(parts.instances), parts.instances.nodes) == (8, 11)
+    assert (len(parts.instances), parts.instances.nodes) == (4, 11)
     assert (len(whole.instances), whole.instances.nodes) == (1, 12)
     for number, told in ((1, state.versions[2].today.before), (2, state.versions[2].today.after)):
         solver = state.solver_of(state.versions[number])
@@ -335,5 +335,5 @@ def test_stops_at_one_place_have_no_part_in_a_sample(start, days, monkeypatch):
 
     monkeypatch.setattr(samples, "reference_costs", some_cost_nothing)
     (parts,) = samples.draw_sample(OrdersTask(day, day.frame()), seed=0).tests
-    assert len(parts.instances) == 4
+    assert len(parts.instances) == 2
     assert (parts.references > 0).all()

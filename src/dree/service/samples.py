@@ -19,7 +19,7 @@ from dree.randomness import named_generator
 from dree.solvers import Solver
 from dree.tasks.orders import LARGEST, OrdersTask
 
-INSTANCES = 8  # of a day, beside the whole day
+INSTANCES = 4  # of a day, beside the whole day
 COPIES = 8  # symmetric ones, of which the best tour counts, as in `dree solve --state`
 REFERENCE = HGS(iterations=500)  # docs/decisions.md: as good as 2000 up to 50 stops, in a third of the time
 
