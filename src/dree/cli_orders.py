@@ -63,7 +63,7 @@ def check(
             say(f"... and {len(read.days) - FEW} more days, to {read.days[-1].day}. All of them: --all")
     _say_bad(read.bad, everything)
     stops = sum(len(day.places) for day in read.days)
-    say(f"To route: {stops} stops on {len(read.days)} days." if stops else "There is nothing to route.")
+    say(f"Stops to route: {stops}, days: {len(read.days)}." if stops else "There is nothing to route.")
     if not stops:
         raise typer.Exit(1)
 
