@@ -62,7 +62,7 @@ def test_everything_is_read_as_it_was_written(tmp_path):
     opened = State.open(state.path)
     assert opened == more
     assert opened.days[0].places.tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    assert opened.past[0].best == 1.5
+    assert opened.past[0].first == 2.0
 
 
 def damage(state: State, number: int) -> None:
