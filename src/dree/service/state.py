@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from dree.solvers import Solver
 FORMAT = 1
 STATE = "state.json"
 FILES = "files"
+UNFINISHED = f".{STATE}."  # how the name begins of what a process left that was killed while it wrote
 
 
 class DamagedError(DreeError):
@@ -123,13 +125,12 @@ class State:
         write_json(self.path / STATE, self._plain())
 
     def clean(self, before: State) -> None:
-        """Remove what neither this state names nor the one before it, which a reader may still have in hand."""
+        """Remove, where possible, what neither this state names nor the one before it, which a reader may have."""
         named = {file.name for file in (*self.files(), *before.files())}
-        for path in (self.path / FILES).iterdir():
-            if path.name not in named:
-                path.unlink(missing_ok=True)
-        for path in self.path.glob(f".{STATE}.*"):  # of a process that was killed while it wrote
-            path.unlink(missing_ok=True)
+        killed = self.path.glob(f"{UNFINISHED}*")
+        for path in (*(each for each in (self.path / FILES).iterdir() if each.name not in named), *killed):
+            with suppress(OSError):  # what cannot be removed, as on some network drives, does no harm
+                path.unlink()
 
     def _plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -158,8 +159,9 @@ def check_new(path: Path) -> None:
     """Refuse a place for a new state directory where there is something else; a creation that was killed is none."""
     if path.exists() and not path.is_dir():
         raise DreeError(f"{path} is a file. Name a folder for the state.")
-    strangers = [each.name for each in path.glob("*") if each.name not in (LOCK, FILES)]
-    inside = [each.name for each in path.glob(f"{FILES}/*") if not each.name.startswith("solver-")]
+    names = [each.name for each in path.glob("*") if each.name not in (LOCK, FILES)]
+    strangers = [name for name in names if not name.startswith(UNFINISHED)]
+    inside = [each.name for each in path.glob(f"{FILES}/*") if not each.name.startswith(("solver-", ".solver-"))]
     if strangers:
         raise DreeError(f"{path} is no state directory and not empty: it holds {strangers[0]}. Name another folder.")
     if inside:
