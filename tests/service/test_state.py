@@ -65,7 +65,6 @@ def test_everything_is_read_as_it_was_written(tmp_path):
     opened = State.open(state.path)
     assert opened == more
     assert opened.days[0].places.tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    assert opened.past[0].best == 1.5
 
 
 def damage(state: State, number: int) -> None:
@@ -86,6 +85,18 @@ def test_where_the_version_in_use_is_damaged_the_newest_good_one_before_it_answe
     assert len(said) == 1
     assert "damaged" in said[0]
     assert "Version 3" in said[0]
+
+
+def test_a_version_that_was_gone_back_from_answers_only_where_no_other_can(state):
+    state = with_version(with_version(with_version(state, 1), 2), 3)
+    state = with_version(replace(state, rollbacks=(Rollback(WHEN, 3, 1),)), 4)
+    damage(state, 4)
+    assert State.open(state.path).answering(lambda _: None)[0].number == 1
+    damage(state, 1)
+    damage(state, 0)
+    assert State.open(state.path).answering(lambda _: None)[0].number == 3
+    forward = (*state.rollbacks, Rollback(WHEN, 1, 2))
+    assert replace(state, rollbacks=forward).answering(lambda _: None)[0].number == 2
 
 
 def test_a_missing_file_is_noticed_too(state):

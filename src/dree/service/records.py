@@ -130,11 +130,6 @@ class Past:
     file: File
     gaps: tuple[tuple[int, float], ...]  # (version in use, mean gap in per cent), the newest last
 
-    @property
-    def best(self) -> float:
-        """The best gap that any version in use had on it."""
-        return min(gap for _, gap in self.gaps)
-
     @staticmethod
     def of(values: Mapping[str, Any]) -> Past:
         """From JSON."""

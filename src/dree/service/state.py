@@ -80,11 +80,11 @@ class State:
     def answering(self, say: Say = print) -> tuple[Version, Solver]:
         """The version that solves, and its solver: the one in use or, where it is damaged, the newest good before it.
 
-        What is passed over is said.
+        What is passed over is said. Versions that somebody went back from come last.
         """
-        for version in reversed(self.versions[: self.in_use + 1]):
-            if version.solver is None or not (version.promoted or version.number == self.in_use):
-                continue
+        before = [each for each in reversed(self.versions[: self.in_use]) if each.promoted and each.solver]
+        before.sort(key=lambda each: each.number in self._left())
+        for version in (self.versions[self.in_use], *before):
             try:
                 return version, self.solver_of(version)
             except DamagedError as error:
@@ -131,6 +131,13 @@ class State:
         for path in (*(each for each in (self.path / FILES).iterdir() if each.name not in named), *killed):
             with suppress(OSError):  # what cannot be removed, as on some network drives, does no harm
                 path.unlink()
+
+    def _left(self) -> set[int]:
+        """The versions that somebody went back from, and not to again."""
+        left: set[int] = set()
+        for each in self.rollbacks:
+            left = (left | set(range(each.to + 1, each.left + 1))) - {each.to}
+        return left
 
     def _plain(self) -> dict[str, Any]:
         """For JSON."""
