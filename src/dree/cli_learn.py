@@ -67,7 +67,8 @@ def learn(
         days = f"learned {len(learned)} of the days, up to {learned[-1].day}" if learned else "learned no day"
         fail(f"Stopped; {days}. {state_dir} is as it was then. Go on with the same command.", code=130)
     if learned:
-        say(*_forgotten(state))
+        for line in _forgotten(state):
+            say(line)
     else:
         say(f"There was nothing new to learn. Version {state.in_use} is in use.")
 
@@ -117,12 +118,12 @@ def _change(before: float, after: float) -> str:
 
 def _table(state: State) -> Table:
     """A row for each version."""
-    from rich.box import SIMPLE
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title="Versions", title_justify="left", header_style="bold", box=SIMPLE)
-    table.add_column("no.", justify="right", no_wrap=True)
-    table.add_column("day", no_wrap=True)
+    table = Table(title="Versions", title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("version", justify="right", no_wrap=True)
+    table.add_column("day", min_width=len("2026-01-31"), overflow="fold")
     for name in ("stops", "this day", "past days"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
@@ -139,7 +140,9 @@ def _table(state: State) -> Table:
 def _notes(state: State) -> list[str]:
     """What the table means, what was rolled back, and how much was forgotten."""
     lines = ["How much longer routes are than a reference's, before → after that day, in per cent; smaller is better."]
-    lines += [f"{each.when[:10]}: back from version {each.left} to version {each.to}." for each in state.rollbacks]
+    for each in state.rollbacks:
+        when = each.when[:16].replace("T", " ")
+        lines.append(f"{when} UTC: back from version {each.left} to version {each.to}.")
     return [*lines, *_forgotten(state)]
 
 
@@ -150,8 +153,9 @@ def _forgotten(state: State) -> list[str]:
     lost = forgetting([gap for _, gap in past.gaps] for past in state.past)
     if lost is None:
         return []
+    days = "1 day that is" if len(state.past) == 1 else f"{len(state.past)} days that are"
     return [
-        f"On {len(state.past)} days that are kept to see forgetting, routes of version {state.in_use} are "
+        f"On {days} kept to see forgetting, routes of version {state.in_use} are "
         f"{lost.AP:z.2f} % longer than the reference's (AP). That is {lost.AFB:z.2f} points more than with the best "
         f"version for each day (AFB: what was forgotten); at worst it was {lost.AMFB:z.2f} more (AMFB)."
     ]
