@@ -3,7 +3,7 @@
     python benchmarks/improving.py [--problems tsp,cvrp] [--sizes 30,100,300,1000] [--days 2] [--seconds 5]
 
 On the days of `large_days.py` it prints by how many per cent each search shortens the routes of `dree solve`, from
-which it goes on where it can. Negative: it is left behind by them. HGS counts its processor's time, the others the clock.
+which it goes on where it can. Negative: it ends behind them. HGS counts its processor's time, the others the clock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import argparse
 import dree  # noqa: F401  (before torch, to say how its threads wait)
 
 # isort: split
-from large_days import a_day
 from rich.console import Console
 from rich.table import Table
 
@@ -25,6 +24,7 @@ from dree.experiments.shipped import SHIPPED, shipped_folder
 from dree.routing import Plan
 from dree.routing.construct import construct
 from dree.routing.improve import as_problem
+from large_days import a_day
 
 
 def searches(problem: str, seconds: float) -> dict[str, tuple[ClassicalSolver, bool]]:
