@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+from rich.console import Console
 
 from command_line import cells, dree, invoke
 from dree.cli_learn import learn
@@ -122,6 +123,19 @@ def test_history_lists_versions_and_goes_back(tmp_path, start, days):
 
 def past_of(state, number):
     return state.versions[number].past
+
+
+def test_a_narrow_terminal_shows_days_and_gaps_whole(tmp_path, start, days, monkeypatch):
+    monkeypatch.setattr("dree.cli_learn.console", Console(width=80))
+    path = tmp_path / "state"
+    output = invoke("learn", path, days[0], "--batches", 1, "--start", start, "--margin", 100)
+    assert "On 1 day that is kept to see forgetting" in output
+    content = json.loads((path / "state.json").read_text())
+    content["versions"][1] |= {"today": [12.34, 12.34], "past": [-0.001, 56.78], "promoted": False}
+    (path / "state.json").write_text(json.dumps(content))
+    row = next(line for line in invoke("history", path).splitlines() if "2026-01-01" in line)
+    assert row.split()[:10] == ["1", "2026-01-01", "12", "12.34", "→", "12.34", "0.00", "→", "56.78", "not"]
+    assert len(row) <= 80
 
 
 def test_history_says_what_is_damaged(tmp_path, start, days):

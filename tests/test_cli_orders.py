@@ -35,7 +35,7 @@ def test_the_example_is_understood():
     assert ["depot", "47.9845", "7.8931"] in lines
     assert ["A-1041", "47.99193", "7.85421", "1"] in lines
     assert ["2026-03-02", "24", "5.214", "56", "4"] in lines
-    assert output.endswith("No bad rows.\nTo route: 24 stops on 1 days.\n")
+    assert output.endswith("No bad rows.\nStops to route: 24, days: 1.\n")
 
 
 def test_without_a_capacity_there_is_one_tour():
@@ -50,7 +50,7 @@ def test_every_bad_row_is_shown_with_line_reason_and_text(write):
     assert "Bad rows, which are left out: 2\n" in output
     assert "  line 3: the place is (0, 0): 0,0\n" in output
     assert "  line 4: the longitude is not a number: 48.1,[bold]east[/bold]\n" in output
-    assert "To route: 1 stops on 1 days." in output
+    assert "Stops to route: 1, days: 1." in output
 
 
 def test_many_bad_rows_are_folded_by_reason(write):

@@ -163,6 +163,14 @@ def test_a_state_brings_its_solver_columns_depot_and_capacity(tmp_path):
     assert " of 500" in larger
 
 
+def test_a_state_of_the_other_problem_says_what_to_do(tmp_path):
+    settings = Settings("tsp", True, network=NETWORK, start="small")
+    state = State.create(tmp_path / "state", settings, small_solver("tsp"), "2026-01-01T00:00:00+00:00")
+    file = write_orders(tmp_path / "orders.csv")
+    with pytest.raises(DreeError, match=r"learned days without a capacity, and this is one with a capacity\. Use"):
+        invoke("solve", file, "--state", state.path, "--capacity", 9, "--depot", "52.54,13.48")
+
+
 def test_improved_routes_say_what_each_solver_did(runs, tmp_path):
     pytest.importorskip("fast_tsp")
     file = write_orders(tmp_path / "orders.csv", stops=30)
@@ -227,6 +235,8 @@ def test_square_brackets_in_names_are_not_markup(runs, tmp_path):
         (["stops.csv", "--run", "RUNS/tsp", "--improve", "-1"], "seconds above 0"),
         (["stops.csv", "--state", "nowhere"], "is not a state directory"),
         (["stops.csv", "--depot", "here"], "two numbers"),
+        (["stops.csv", "--csv", "../{}/stops.csv"], "is the file of orders already"),
+        (["stops.csv", "--run", "RUNS/tsp", "--csv", "x", "--json", "x"], "is an output already"),
         (["far.json", "--run", "RUNS/tsp"], "too far apart"),
         (["far.json", "--day", "today"], "belong to CSV files"),
     ],
@@ -235,9 +245,10 @@ def test_bad_input_ends_in_a_message_without_traceback_and_writes_nothing(runs, 
     (tmp_path / "stops.csv").write_text(STOPS)
     (tmp_path / "far.json").write_text('{"coordinates": [[1e308, 0], [-1e308, 0], [0, 0]]}')
     before = sorted(tmp_path.rglob("*"))
-    words = [word.replace("RUNS", str(runs)) for word in arguments]
+    words = [word.replace("RUNS", str(runs)).replace("{}", tmp_path.name) for word in arguments]
     result = dree("solve", *words, cwd=tmp_path)
     assert result.returncode == 2
     assert message in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.stderr
     assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "stops.csv").read_text() == STOPS

@@ -67,7 +67,8 @@ def learn(
         days = f"learned {len(learned)} of the days, up to {learned[-1].day}" if learned else "learned no day"
         fail(f"Stopped; {days}. {state_dir} is as it was then. Go on with the same command.", code=130)
     if learned:
-        say(*_forgotten(state))
+        for line in _forgotten(state):
+            say(line)
     else:
         say(f"There was nothing new to learn. Version {state.in_use} is in use.")
 
@@ -117,32 +118,31 @@ def _change(before: float, after: float) -> str:
 
 def _table(state: State) -> Table:
     """A row for each version."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title="Versions", title_justify="left", header_style="bold")
+    table = Table(title="Versions", title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("version", justify="right", no_wrap=True)
-    table.add_column("day")
+    table.add_column("day", min_width=len("2026-01-31"), overflow="fold")
     for name in ("stops", "this day", "past days"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
-    table.add_column("when (UTC)", no_wrap=True)
+    table.add_column("when", no_wrap=True)
     for each in state.versions:
         words = [] if each.promoted else ["not put to use"]
         words += ["in use"] if each.number == state.in_use else [] if each.solver else ["no longer kept"]
         gaps = [f"{gaps.before:z.2f} → {gaps.after:z.2f}" if gaps else "" for gaps in (each.today, each.past)]
         cells = [str(each.number), each.day or "start", str(each.stops or ""), *gaps, ", ".join(words)]
-        table.add_row(*cells, _minute(each.when), style="bold" if each.number == state.in_use else None)
+        table.add_row(*cells, each.when[:10], style="bold" if each.number == state.in_use else None)
     return table
-
-
-def _minute(when: str) -> str:
-    return when[:16].replace("T", " ")
 
 
 def _notes(state: State) -> list[str]:
     """What the table means, what was rolled back, and how much was forgotten."""
     lines = ["How much longer routes are than a reference's, before → after that day, in per cent; smaller is better."]
-    lines += [f"{_minute(each.when)}: back from version {each.left} to version {each.to}." for each in state.rollbacks]
+    for each in state.rollbacks:
+        when = each.when[:16].replace("T", " ")
+        lines.append(f"{when} UTC: back from version {each.left} to version {each.to}.")
     return [*lines, *_forgotten(state)]
 
 
@@ -153,8 +153,9 @@ def _forgotten(state: State) -> list[str]:
     lost = forgetting([gap for _, gap in past.gaps] for past in state.past)
     if lost is None:
         return []
+    days = "1 day that is" if len(state.past) == 1 else f"{len(state.past)} days that are"
     return [
-        f"On {len(state.past)} days that are kept to see forgetting, routes of version {state.in_use} are "
+        f"On {days} kept to see forgetting, routes of version {state.in_use} are "
         f"{lost.AP:z.2f} % longer than the reference's (AP). That is {lost.AFB:z.2f} points more than with the best "
         f"version for each day (AFB: what was forgotten); at worst it was {lost.AMFB:z.2f} more (AMFB)."
     ]

@@ -63,7 +63,7 @@ def check(
             say(f"... and {len(read.days) - FEW} more days, to {read.days[-1].day}. All of them: --all")
     _say_bad(read.bad, everything)
     stops = sum(len(day.places) for day in read.days)
-    say(f"To route: {stops} stops on {len(read.days)} days." if stops else "There is nothing to route.")
+    say(f"Stops to route: {stops}, days: {len(read.days)}." if stops else "There is nothing to route.")
     if not stops:
         raise typer.Exit(1)
 
@@ -111,7 +111,7 @@ def _routes(days: Sequence[Orders]) -> str:
     day = days[0]
     if day.capacity is None:
         return "one tour a day over all stops" + (", from the depot" if day.depot is not None else "")
-    return f"vehicles of capacity {day.capacity / day.units:g}, from the depot"
+    return f"vehicles of capacity {day.capacity / day.units:.12g}, from the depot"
 
 
 def _column(read: OrderFile, meaning: str) -> str:
@@ -129,7 +129,7 @@ def _preview(days: Sequence[Orders]) -> Table:
         table.add_column(name, justify="left" if name == "stop" else "right")
     nodes = [] if day.depot is None else [("depot", day.depot, "")]
     for index, name in enumerate(day.names[:PREVIEW]):
-        demand = "" if day.demands is None else f"{day.demands[index] / day.units:g}"
+        demand = "" if day.demands is None else f"{day.demands[index] / day.units:.12g}"
         nodes.append((name, tuple(day.places[index].tolist()), demand))
     for name, place, demand in nodes:
         pair = [f"{number:.10g}" for number in (reversed(place) if day.geographic else place)]
@@ -153,7 +153,7 @@ def _days(days: Sequence[Orders]) -> Table:
         load: tuple[str, ...] = ()
         if day.demands is not None and day.capacity is not None:
             total = sum(day.demands.tolist())
-            load = (f"{total / day.units:g}", str(ceil(total / day.capacity)))
+            load = (f"{total / day.units:.12g}", str(ceil(total / day.capacity)))
         table.add_row(_plain(day.day), str(len(day.places)), f"{extent:.4g}", *load)
     return table
 

@@ -62,6 +62,8 @@ def solve(
         raise DreeError("Name one solver: --state, --run or --solver.")
     if improve is not None:
         check_seconds(improve)
+    wanted = Wanted(json_out, csv_out, geojson, html, picture)
+    _check_places(file, wanted)
     kept = None if state is None else State.open(state)
     source = None if _is_problem(file) else _read(file, kept, columns, depot, capacity)
     orders = _problem(file, day, columns, depot, capacity) if source is None else _chosen(source, day)
@@ -75,7 +77,16 @@ def solve(
         plan, share = improved(plan, improve)
         shares.append(share)
     _show(plan, shares)
-    _write(plan, shares, source, Wanted(json_out, csv_out, geojson, html, picture))
+    _write(plan, shares, source, wanted)
+
+
+def _check_places(file: Path, wanted: Wanted) -> None:
+    """Refuse to write over the orders, and two outputs to one file."""
+    taken = {file.resolve(): "the file of orders"}
+    for path in filter(None, wanted):
+        if path.resolve() in taken:
+            raise DreeError(f"{path} is {taken[path.resolve()]} already. Write to another file; nothing was written.")
+        taken[path.resolve()] = "an output"
 
 
 def _is_problem(file: Path) -> bool:
@@ -136,6 +147,12 @@ def _solver(state: State | None, run: Path | None, shipped: str | None, orders: 
     from dree.experiments.shipped import SHIPPED, shipped_folder
 
     if state is not None:
+        if state.settings.problem != orders.problem:
+            kinds = {"tsp": "without a capacity", "cvrp": "with a capacity"}
+            raise DreeError(
+                f"{state.path} has learned days {kinds[state.settings.problem]}, and this is one "
+                f"{kinds[orders.problem]}. Use the state of such days, or no --state: a solver that comes with dree."
+            )
         version, solver = state.answering(say)
         return f"version {version.number} of {state.path}", solver
     if run is not None:

@@ -67,3 +67,12 @@ def test_what_each_solver_did_and_what_is_missing_stand_at_the_top(tmp_path):
     assert "Routes of 84.20 km in 1.3 s by version 3 of state." in words
     assert "Improved to 81.90 km (-2.7 %) in 5.0 s by pyvrp 0.14.1." in words
     assert "2 rows are on no route." in words
+
+
+def test_large_numbers_keep_their_digits(tmp_path):
+    places = np.array([[4468123.5, 5334567.25], [4468999.5, 5335567.75]])
+    demands = np.array([12500005, 2500000])
+    plan = Plan.of(Orders("day", places, ("a", "b"), False, (0.0, 0.0), demands, 20000000, 10), [[0, 1]])
+    words = Page(write_map(tmp_path / "map.html", plan).read_text()).words
+    assert {"4468123.5, 5334567.25", "1250000.5", "1500000.5", f"{plan.length:.0f}"} <= set(words)
+    assert f"2 stops, load 1500000.5 of 2000000, {plan.length:.0f}" in words

@@ -17,48 +17,68 @@ gaps = st.builds(Gaps, gap, gap)
 margin = st.floats(0, 10)
 
 
-@given(gaps, gaps, margin)
-def test_with_a_past_it_alone_decides(today, past, margin):
-    assert judge(today, past, margin).promoted == (past.after - past.before <= margin)
+@given(gaps, gaps, gap, margin)
+def test_with_a_past_it_alone_decides(today, past, then, margin):
+    within = past.after - past.before <= margin and past.after - then <= margin
+    assert judge(today, past, then, margin).promoted == (past.after <= past.before or within)
 
 
 @given(gaps, margin)
 def test_without_a_past_the_day_decides(today, margin):
-    assert judge(today, None, margin).promoted == (today.after - today.before <= margin)
+    assert judge(today, None, None, margin).promoted == (today.after - today.before <= margin)
 
 
-@given(gaps, gaps, margin, st.floats(0, 5))
-def test_what_passes_also_passes_with_a_wider_margin_or_when_it_is_better(today, past, margin, more):
-    if judge(today, past, margin).promoted:
-        assert judge(today, past, margin + more).promoted
-        assert judge(today, Gaps(past.before, past.after - more), margin).promoted
+@given(gaps, gaps, gap, margin, st.floats(0, 5))
+def test_what_passes_also_passes_with_a_wider_margin_or_when_it_is_better(today, past, then, margin, more):
+    if judge(today, past, then, margin).promoted:
+        assert judge(today, past, then, margin + more).promoted
+        assert judge(today, Gaps(past.before, past.after - more), then, margin).promoted
 
 
-@given(gaps, st.one_of(st.none(), gaps))
-def test_the_same_solver_again_always_passes(today, past):
-    assert judge(Gaps(today.before, today.before), past and Gaps(past.before, past.before), 0.0).promoted
+@given(gaps, st.one_of(st.none(), gaps), gap)
+def test_the_same_solver_again_always_passes(today, past, then):
+    assert judge(Gaps(today.before, today.before), past and Gaps(past.before, past.before), past and then, 0.0).promoted
+
+
+@given(gap, st.lists(st.floats(0, 1), max_size=30), st.floats(0, 0.5))
+def test_small_losses_do_not_add_up(then, losses, margin):
+    now = then
+    for loss in losses:
+        if judge(Gaps(1, 1), Gaps(now, now + loss), then, margin).promoted:
+            now += loss
+    assert now <= then + margin + 1e-9
 
 
 @pytest.mark.parametrize("after", [math.nan, math.inf])
 def test_what_is_no_number_never_passes(after):
-    assert not judge(Gaps(3.0, after), None, 1.0).promoted
-    verdict = judge(Gaps(3.0, 2.0), Gaps(3.0, after), 1.0)
+    assert not judge(Gaps(3.0, after), None, None, 1.0).promoted
+    verdict = judge(Gaps(3.0, 2.0), Gaps(3.0, after), 3.0, 1.0)
     assert (verdict.promoted, verdict.reason) == (False, "its gap on past days is no number")
 
 
-def test_reasons_are_in_words():
-    assert (
-        judge(Gaps(9, 1), Gaps(2.0, 2.5), 0.3).reason == "it is 0.50 points worse on past days, and the margin is 0.3"
-    )
-    assert judge(Gaps(9, 1), Gaps(2.0, 2.25), 0.3).reason == "on past days it is 0.25 points worse"
-    assert judge(Gaps(9, 1), Gaps(2.0, 2.004), 0.3).reason == "on past days it is as good as the one before"
-    assert judge(Gaps(9, 1), None, 0.3).reason == "on the day itself it is 8.00 points better"
+@pytest.mark.parametrize(
+    ("past", "then", "reason"),
+    [
+        (Gaps(2.0, 2.5), 2.0, "it is 0.50 points worse on past days, and the margin is 0.3"),
+        (Gaps(2.0, 2.25), 2.0, "on past days it is 0.25 points worse"),
+        (
+            Gaps(2.0, 2.25),
+            1.75,
+            "on past days it is 0.50 points worse than when these were learned, and the margin is 0.3",
+        ),
+        (Gaps(2.0, 1.75), 1.0, "on past days it is 0.25 points better"),
+        (Gaps(2.0, 2.004), 2.0, "on past days it is as good as the one before"),
+        (None, None, "on the day itself it is 8.00 points better"),
+    ],
+)
+def test_reasons_are_in_words(past, then, reason):
+    assert judge(Gaps(9, 1), past, then, 0.3).reason == reason
 
 
 @pytest.mark.parametrize("margin", [-0.1, math.nan, math.inf])
 def test_a_margin_is_a_number_from_0(margin):
     with pytest.raises(DreeError, match="The margin must be a number"):
-        judge(Gaps(1, 1), None, margin)
+        judge(Gaps(1, 1), None, None, margin)
 
 
 @given(st.lists(gaps, min_size=1))

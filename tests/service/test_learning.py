@@ -189,8 +189,8 @@ def test_a_state_with_vehicles_keeps_their_capacity_and_the_depot(tmp_path):
     learn(state.path, files[1], given=given)
     with pytest.raises(DreeError, match=r"--capacity says 9, but the first day.*fixed it: it has 12.5"):
         learn(state.path, files[1], given=Given(capacity=Decimal(9)))
-    with pytest.raises(DreeError, match=r"--depot says 48,11, but"):
-        learn(state.path, files[1], given=Given(depot=(48.0, 11.0)))
+    with pytest.raises(DreeError, match=r"--depot says 48.0500001,11.1, but.*it has 48.05,11.1"):
+        learn(state.path, files[1], given=Given(depot=(48.0500001, 11.1)))
 
 
 def test_what_contradicts_how_the_state_began_is_refused(tmp_path, start, days):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 from decimal import Decimal
 
@@ -11,6 +13,7 @@ import torch
 
 from conftest import small_solver
 from dree.errors import DreeError
+from dree.service.lock import locked
 from dree.service.records import Day, Gaps, LearnerAt, Past, Rollback, Settings, Version
 from dree.service.state import State, check_new, store
 
@@ -62,7 +65,7 @@ def test_everything_is_read_as_it_was_written(tmp_path):
     opened = State.open(state.path)
     assert opened == more
     assert opened.days[0].places.tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    assert opened.past[0].best == 1.5
+    assert opened.past[0].first == 2.0
 
 
 def damage(state: State, number: int) -> None:
@@ -83,6 +86,18 @@ def test_where_the_version_in_use_is_damaged_the_newest_good_one_before_it_answe
     assert len(said) == 1
     assert "damaged" in said[0]
     assert "Version 3" in said[0]
+
+
+def test_a_version_that_was_gone_back_from_answers_only_where_no_other_can(state):
+    state = with_version(with_version(with_version(state, 1), 2), 3)
+    state = with_version(replace(state, rollbacks=(Rollback(WHEN, 3, 1),)), 4)
+    damage(state, 4)
+    assert State.open(state.path).answering(lambda _: None)[0].number == 1
+    damage(state, 1)
+    damage(state, 0)
+    assert State.open(state.path).answering(lambda _: None)[0].number == 3
+    forward = (*state.rollbacks, Rollback(WHEN, 1, 2))
+    assert replace(state, rollbacks=forward).answering(lambda _: None)[0].number == 2
 
 
 def test_a_missing_file_is_noticed_too(state):
@@ -140,9 +155,27 @@ def test_no_state_is_made_where_there_is_something_else(tmp_path, state):
 
 
 def test_a_creation_that_was_killed_is_begun_again(state):
-    (state.path / "state.json").unlink()
+    (state.path / "state.json").rename(state.path / ".state.json.123")
     (state.path / "lock").touch()
+    (state.path / "files" / ".solver-0123.safetensors.123").write_text("half")
     check_new(state.path)
+
+
+def test_what_cannot_be_removed_does_no_harm(state):
+    (state.path / "files" / "a folder").mkdir()
+    left = store(state.path, "learner", {"batches": 1})
+    state.clean(state)
+    assert {path.name for path in (state.path / "files").iterdir()} == {"a folder", state.versions[0].solver.name}
+    assert left.name not in {file.name for file in state.files()}
+
+
+def test_a_drive_without_locks_is_not_called_busy(state, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(DreeError, match="cannot be locked: No locks available"), locked(state.path, "a test"):
+        pass
 
 
 def test_what_no_state_names_is_removed_but_not_what_a_reader_may_have_in_hand(state):

@@ -10,7 +10,7 @@ import numpy as np
 
 from dree.files import write_bytes
 from dree.report.page import template
-from dree.report.plan_table import contribution, write_length
+from dree.report.plan_table import contribution, load_of, write_length, write_number
 from dree.report.style import line_colour, line_style
 from dree.routing import Plan, Share
 
@@ -67,7 +67,7 @@ def _rounded(point: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]
 
 def _words(visit: Any, plan: Plan) -> list[str]:
     """What is said of a stop below its name."""
-    demand = [] if visit.demand is None else [f"demand {visit.demand:g}"]
+    demand = [] if visit.demand is None else [f"demand {write_number(visit.demand)}"]
     place = _place(visit.place, plan.orders.geographic)
     start = "the start" if plan.orders.depot is None else "the depot"
     after = f"after {write_length(visit.distance, plan.unit)} from {start}"
@@ -76,15 +76,15 @@ def _words(visit: Any, plan: Plan) -> list[str]:
 
 def _place(place: tuple[float, float], geographic: bool) -> str:
     first, second = place
-    return f"{second:.6f}, {first:.6f}" if geographic else f"{first:g}, {second:g}"
+    return f"{second:.6f}, {first:.6f}" if geographic else f"{write_number(first)}, {write_number(second)}"
 
 
 def _facts(plan: Plan) -> dict[str, str]:
     facts = {"length": write_length(plan.length, plan.unit), "stops": str(len(plan.orders.places))}
     if plan.orders.depot is not None:
         facts["routes"] = str(len(plan.routes))
-    if plan.loads is not None:
-        facts |= {"load": f"{sum(plan.loads):g}", "capacity of a vehicle": f"{plan.capacity:g}"}
+    if plan.loads is not None and plan.capacity is not None:
+        facts |= {"load": write_number(sum(plan.loads)), "capacity of a vehicle": write_number(plan.capacity)}
     return facts
 
 
@@ -94,13 +94,13 @@ def _routes(plan: Plan) -> list[dict[str, Any]]:
     found = []
     for number, (route, length) in enumerate(zip(plan.routes, plan.lengths, strict=True), start=1):
         stops = f"{len(route)} stop{'s' * (len(route) != 1)}"
-        load = [] if plan.loads is None else [f"load {plan.loads[number - 1]:g} of {plan.capacity:g}"]
+        load = [] if plan.loads is None else [f"load {load_of(plan, number)}"]
         rows = [
             {
                 "position": visit.position,
                 "name": visit.name,
                 "place": _place(visit.place, plan.orders.geographic),
-                "demand": None if visit.demand is None else f"{visit.demand:g}",
+                "demand": None if visit.demand is None else write_number(visit.demand),
                 "distance": write_length(visit.distance, plan.unit, bare=True),
             }
             for visit in visits

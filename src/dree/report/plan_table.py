@@ -11,6 +11,7 @@ from dree.report.tables import write_seconds
 from dree.routing import Plan, Share
 
 MOST_NAMES = 24  # of a route that are listed
+LONG = 1e6  # lengths in whole units from here on
 ENDS = (8, 4)  # of a longer one: how many from its begin, how many from its end
 
 
@@ -21,11 +22,11 @@ def plan_table(plan: Plan) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("in this order", overflow="fold")
     for number, (route, length) in enumerate(zip(plan.routes, plan.lengths, strict=True), start=1):
-        load = [] if plan.loads is None else [f"{plan.loads[number - 1]:g} of {plan.capacity:g}"]
+        load = [] if plan.loads is None else [load_of(plan, number)]
         names = Text(order_of([plan.orders.names[stop] for stop in route]))
         table.add_row(str(number), str(len(route)), *load, write_length(length, plan.unit, bare=True), names)
     if len(plan.routes) > 1:
-        load = [] if plan.loads is None else [f"{sum(plan.loads):g}"]
+        load = [] if plan.loads is None else [write_number(sum(plan.loads))]
         table.add_section()
         table.add_row("all", str(len(plan.orders.places)), *load, write_length(plan.length, plan.unit, bare=True), "")
     return table
@@ -40,10 +41,22 @@ def order_of(names: Sequence[str]) -> str:
     return "  ".join(names)
 
 
+def load_of(plan: Plan, number: int) -> str:
+    """What a route, counted from 1, carries of what it could: `4 of 12.5`; for plans with loads."""
+    assert plan.loads is not None
+    assert plan.capacity is not None
+    return f"{write_number(plan.loads[number - 1])} of {write_number(plan.capacity)}"
+
+
+def write_number(number: float) -> str:
+    """An amount or a coordinate as a person writes it: all its digits, and no power of ten."""
+    return f"{number:.12g}"
+
+
 def write_length(length: float, unit: str, bare: bool = False) -> str:
-    """Kilometres to ten metres, metres below one: `84.21 km`, `0.734 km`; in another unit six digits."""
+    """Kilometres to ten metres, metres below one: `84.21 km`, `0.734 km`; in another unit six digits or more."""
     if unit != "km":
-        return f"{length:.6g}"
+        return f"{length:.6g}" if length < LONG else f"{length:.0f}"
     digits = f"{length:.3f}" if length < 1 else f"{length:.2f}" if length < 100 else f"{length:.1f}"
     return digits if bare else f"{digits} {unit}"
 

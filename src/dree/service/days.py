@@ -138,7 +138,7 @@ def _words(value: object) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{key}={name}" for key, name in value.items())
     if isinstance(value, tuple):
-        return ",".join(f"{each:g}" for each in value)
+        return ",".join(f"{each:.12g}" for each in value)
     return "none" if value is None else str(value)
 
 

@@ -1,4 +1,4 @@
-"""The gate: a new version solves from now on only if it is not worse, by more than a margin, than the one in use.
+"""The gate: a new version solves from now on only if it is not worse on the past by more than a margin.
 
 Gaps are in per cent of the reference costs, so differences between them are percentage points.
 """
@@ -34,8 +34,12 @@ def check_margin(margin: float) -> float:
     return margin
 
 
-def judge(today: Gaps, past: Gaps | None, margin: float) -> Verdict:
-    """Compare a new version with the one in use, on the past; where there is none yet, on the day just learned."""
+def judge(today: Gaps, past: Gaps | None, then: float | None, margin: float) -> Verdict:
+    """Compare a new version with the one in use, on the past; where there is none yet, on the day just learned.
+
+    `then` is the gap that those past days had when they were learned. A version that is worse must be within the margin
+    of both, so that many small losses do not add up.
+    """
     check_margin(margin)
     gaps, where = (today, "on the day itself") if past is None else (past, "on past days")
     change = gaps.after - gaps.before
@@ -43,6 +47,12 @@ def judge(today: Gaps, past: Gaps | None, margin: float) -> Verdict:
         return Verdict(False, f"its gap {where} is no number")
     if change > margin:
         return Verdict(False, f"it is {change:.2f} points worse {where}, and the margin is {margin:g}")
+    if then is not None and change > 0 and gaps.after - then > margin:
+        return Verdict(
+            False,
+            f"{where} it is {gaps.after - then:.2f} points worse than when these were learned, and the margin is "
+            f"{margin:g}",
+        )
     if abs(change) < NOTABLE:
         return Verdict(True, f"{where} it is as good as the one before")
     return Verdict(True, f"{where} it is {abs(change):.2f} points {'worse' if change > 0 else 'better'}")

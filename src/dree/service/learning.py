@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -62,6 +63,11 @@ class _Tested:
     def mean_past(self) -> Gaps | None:
         """Over the days of the reservoir, if there are any."""
         return mean_gaps([gaps for _, gaps in self.past])
+
+    @property
+    def mean_then(self) -> float | None:
+        """The same when each of them had just been learned."""
+        return statistics.fmean(kept.first for kept, _ in self.past) if self.past else None
 
 
 def learn_files(
@@ -171,7 +177,7 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
         Gaps(today_before, sample.gap(learner.solver)),
         [(kept, Gaps(*gaps)) for (kept, _), *gaps in zip(past, befores, afters, strict=True)],
     )
-    verdict = judge(tested.today, tested.mean_past, how.margin)
+    verdict = judge(tested.today, tested.mean_past, tested.mean_then, how.margin)
     version = Version(
         number=number,
         when=now(),

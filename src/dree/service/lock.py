@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from dree.errors import DreeError
 from dree.experiments.folder import BusyError
 
 LOCK = "lock"
@@ -32,8 +33,13 @@ def locked(path: Path, purpose: str) -> Iterator[None]:
     with (path / LOCK).open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise BusyError(f"{path} is in use by {_owner(file)}. Wait for it to end, then try again.") from None
+        except OSError as error:
+            raise DreeError(
+                f"{path} cannot be locked: {error.strerror}. Two processes might change it at once, so nothing was "
+                "done. Put it on a drive that knows locks, such as one of this machine."
+            ) from None
         _write(file, json.dumps({"purpose": purpose, "pid": os.getpid(), "host": socket.gethostname(), "since": now()}))
         try:
             yield

@@ -131,9 +131,9 @@ class Past:
     gaps: tuple[tuple[int, float], ...]  # (version in use, mean gap in per cent), the newest last
 
     @property
-    def best(self) -> float:
-        """The best gap that any version in use had on it."""
-        return min(gap for _, gap in self.gaps)
+    def first(self) -> float:
+        """The gap when it had just been learned."""
+        return self.gaps[0][1]
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> Past:

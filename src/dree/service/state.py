@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from dree.solvers import Solver
 FORMAT = 1
 STATE = "state.json"
 FILES = "files"
+UNFINISHED = f".{STATE}."  # how the name begins of what a process left that was killed while it wrote
 
 
 class DamagedError(DreeError):
@@ -78,11 +80,11 @@ class State:
     def answering(self, say: Say = print) -> tuple[Version, Solver]:
         """The version that solves, and its solver: the one in use or, where it is damaged, the newest good before it.
 
-        What is passed over is said.
+        What is passed over is said. Versions that somebody went back from come last.
         """
-        for version in reversed(self.versions[: self.in_use + 1]):
-            if version.solver is None or not (version.promoted or version.number == self.in_use):
-                continue
+        before = [each for each in reversed(self.versions[: self.in_use]) if each.promoted and each.solver]
+        before.sort(key=lambda each: each.number in self._left())
+        for version in (self.versions[self.in_use], *before):
             try:
                 return version, self.solver_of(version)
             except DamagedError as error:
@@ -123,13 +125,19 @@ class State:
         write_json(self.path / STATE, self._plain())
 
     def clean(self, before: State) -> None:
-        """Remove what neither this state names nor the one before it, which a reader may still have in hand."""
+        """Remove, where possible, what neither this state names nor the one before it, which a reader may have."""
         named = {file.name for file in (*self.files(), *before.files())}
-        for path in (self.path / FILES).iterdir():
-            if path.name not in named:
-                path.unlink(missing_ok=True)
-        for path in self.path.glob(f".{STATE}.*"):  # of a process that was killed while it wrote
-            path.unlink(missing_ok=True)
+        killed = self.path.glob(f"{UNFINISHED}*")
+        for path in (*(each for each in (self.path / FILES).iterdir() if each.name not in named), *killed):
+            with suppress(OSError):  # what cannot be removed, as on some network drives, does no harm
+                path.unlink()
+
+    def _left(self) -> set[int]:
+        """The versions that somebody went back from, and not to again."""
+        left: set[int] = set()
+        for each in self.rollbacks:
+            left = (left | set(range(each.to + 1, each.left + 1))) - {each.to}
+        return left
 
     def _plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -158,8 +166,9 @@ def check_new(path: Path) -> None:
     """Refuse a place for a new state directory where there is something else; a creation that was killed is none."""
     if path.exists() and not path.is_dir():
         raise DreeError(f"{path} is a file. Name a folder for the state.")
-    strangers = [each.name for each in path.glob("*") if each.name not in (LOCK, FILES)]
-    inside = [each.name for each in path.glob(f"{FILES}/*") if not each.name.startswith("solver-")]
+    names = [each.name for each in path.glob("*") if each.name not in (LOCK, FILES)]
+    strangers = [name for name in names if not name.startswith(UNFINISHED)]
+    inside = [each.name for each in path.glob(f"{FILES}/*") if not each.name.startswith(("solver-", ".solver-"))]
     if strangers:
         raise DreeError(f"{path} is no state directory and not empty: it holds {strangers[0]}. Name another folder.")
     if inside:
