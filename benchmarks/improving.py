@@ -3,8 +3,7 @@
     python benchmarks/improving.py [--problems tsp,cvrp] [--sizes 30,100,300,1000] [--days 2] [--seconds 5]
 
 On the days of `large_days.py` it prints by how many per cent each search shortens the routes of `dree solve`, from
-which it goes on where it can. Negative: it is left behind by them. HGS counts its processor's time, the others the
-clock.
+which it goes on where it can. Negative: it ends behind them. HGS counts its processor's time, the others the clock.
 """
 
 from __future__ import annotations

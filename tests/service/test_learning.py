@@ -158,6 +158,12 @@ def test_too_small_a_day_counts_as_seen(tmp_path, start, days, stops, place, rea
     assert said == ["2026-01-05 was seen before, with too little to learn from. Skipped."]
 
 
+def test_a_day_seen_too_early_is_learned_once_it_is_whole(tmp_path, start, days):
+    learn(tmp_path / "state", days[0], write_day(tmp_path / "days", 5, stops=9), start=start)
+    state = learn(tmp_path / "state", write_day(tmp_path / "days", 5, stops=14))
+    assert [(day.name, day.stops, day.version) for day in state.days] == [("2026-01-01", 12, 1), ("2026-01-05", 14, 2)]
+
+
 def test_nothing_is_made_where_a_file_cannot_be_read(tmp_path, start, days):
     bad = tmp_path / "bad.csv"
     bad.write_text("nothing here\n")

@@ -23,7 +23,8 @@ from dree.solvers import Solver
 Routes = list[list[int]]  # nodes, without the depot
 
 SIZES = (25, 50, 100)  # stops of a group, round by round
-ROUNDS = 12
+ROUNDS = (12, 6)  # up to 300 stops, and from 600 on
+WORK = 3600  # rounds times stops in between
 STARTS = 25  # of a group's tours, for each of its symmetric copies
 
 
@@ -37,7 +38,8 @@ def by_sectors(solver: Solver, instance: Instances) -> Routes:
 def shortened(solver: Solver, instance: Instances, routes: Routes) -> Routes:
     """Routes of which groups were made again where that is shorter; the same every time."""
     points = instance.coords[0].double().numpy()
-    for number in range(ROUNDS):
+    most, least = ROUNDS
+    for number in range(min(most, max(least, WORK // instance.customers))):
         size = SIZES[number % len(SIZES)]
         if size < instance.customers:
             generator = np.random.default_rng(named_seed(0, "groups", number))

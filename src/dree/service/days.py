@@ -55,9 +55,12 @@ def settings_of(day: Orders, given: Given) -> Settings:
 
 
 def new_days(days: Sequence[Orders], seen: Sequence[Day], say: Say) -> tuple[Orders, ...]:
-    """Those that were never seen; others are skipped aloud, and a day that comes again with other stops is refused."""
-    known = {day.name: (day.key, _told(day)) for day in seen}
-    by_key = {key: (name, told) for name, (key, told) in known.items()}
+    """Those that were never seen; others are skipped aloud, and a learned day that comes with other stops is refused.
+
+    A day that had too little to learn from may come again with more.
+    """
+    by_key = {day.key: (day.name, _told(day)) for day in seen}
+    known = {day.name: (day.key, _told(day)) for day in seen if day.version is not None}
     newest = max((day.name for day in seen if day.version is not None), default="")
     fresh, skipped = [], []
     for day in days:
@@ -92,6 +95,11 @@ def unlearnable(day: Orders) -> str | None:
     if len(np.unique(day.nodes, axis=0)) < LEAST_PLACES:
         return f"has stops at fewer than {LEAST_PLACES} places, so there is nothing to learn"
     return None
+
+
+def with_day(days: Sequence[Day], day: Day) -> tuple[Day, ...]:
+    """The days that were seen and one more, in place of what was seen of it before."""
+    return (*(each for each in days if each.name != day.name), day)
 
 
 def record_of(day: Orders, when: str, version: int | None) -> Day:

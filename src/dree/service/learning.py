@@ -15,7 +15,7 @@ from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, make_method
 from dree.lifelong.epoch import learn_epoch
 from dree.service.budget import Budget, Spending
-from dree.service.days import Given, new_days, read_days, record_of, settings_of, unlearnable
+from dree.service.days import Given, new_days, read_days, record_of, settings_of, unlearnable, with_day
 from dree.service.gate import MARGIN, check_margin, judge, mean_gaps
 from dree.service.lock import locked, now
 from dree.service.past import known_gap, offered, past_samples, with_gap
@@ -106,7 +106,7 @@ def learn_days(state: State, days: Sequence[Orders], how: Learning, tell: Tell =
         reason = unlearnable(day)
         if reason:
             how.say(f"{day.day} {reason}. It counts as seen.")
-            after = replace(state, days=(*state.days, record_of(day, now(), None)))
+            after = replace(state, days=with_day(state.days, record_of(day, now(), None)))
         else:
             learner = learner or make_learner(state, how.device)
             with how.bars(how.budget.total) as part:
@@ -207,7 +207,7 @@ def _with_version(state: State, learner: Learner, day: Orders, tested: _Tested, 
         versions=(*state.versions, version),
         in_use=in_use,
         learner=LearnerAt(version.number, store(state.path, "learner", {"learner": learner.state_dict()})),
-        days=(*state.days, record_of(day, version.when, version.number)),
+        days=with_day(state.days, record_of(day, version.when, version.number)),
         past=offered(state, past, new),
     )
     return without_old_solvers(after)
