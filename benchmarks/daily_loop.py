@@ -6,7 +6,7 @@
 DATA is a file of orders with many days, such as one of LaDe-D. The first days with enough stops are learned in a new
 state directory, exactly as `dree learn` does it. Then the solver of the start, the newest version and the version in
 use are tested on days that come later (every third of the rest) and on the first five that were learned, on instances
-that the daily loop has not seen; as `dree solve --state` solves them, against HGS. To compare methods with the same
+that the daily loop has not seen, greedily in eight symmetric copies, against HGS. To compare methods with the same
 budget, run them side by side with OMP_NUM_THREADS=1 each.
 """
 
