@@ -58,7 +58,7 @@ def test_a_version_that_is_worse_is_told_to_stay_out_of_use(tmp_path, start, day
     output = invoke("learn", path, days[1], "--batches", 1)
     assert "stays in use, not the new version 2: it is " in output
     assert "points worse on past days, and the margin is 0.3." in output
-    assert "not put to use" in invoke("history", path)
+    assert "not used" in invoke("history", path)
 
 
 def test_a_day_that_comes_again_is_nothing_new(tmp_path, start, days):

@@ -129,7 +129,7 @@ def _table(state: State) -> Table:
     table.add_column("")
     table.add_column("when", no_wrap=True)
     for each in state.versions:
-        words = [] if each.promoted else ["not put to use"]
+        words = [] if each.promoted else ["not used"]
         words += ["in use"] if each.number == state.in_use else [] if each.solver else ["no longer kept"]
         gaps = [f"{gaps.before:z.2f} → {gaps.after:z.2f}" if gaps else "" for gaps in (each.today, each.past)]
         cells = [str(each.number), each.day or "start", str(each.stops or ""), *gaps, ", ".join(words)]
