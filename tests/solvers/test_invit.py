@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from dree.errors import DreeError
 from dree.problems import Instances, Tours
 from dree.problems.check import check_cvrp, check_tsp
 from dree.solvers import INViT, INViTSettings, invit, make_solver
+from dree.solvers.invit_rollout import CapturedSteps
 from dree.solvers.invit_twin import rollout
 from dree.testing import check_solver
 
@@ -313,27 +316,92 @@ def test_a_depot_that_is_far_from_all_else_is_no_trouble_in_half_the_bits():
 @pytest.mark.parametrize("low", [None, torch.bfloat16])
 def test_while_it_is_captured_nothing_is_asked_of_the_device(problem, low, monkeypatch):
     """On tensors without values: whatever depends on one is an error there."""
-    monkeypatch.setattr(invit, "_captured", lambda device: True)
+    monkeypatch.setattr(invit, "captured", lambda device: True)
     with FakeTensorMode():
         instances, solver = random_instances(problem, 3, 11, seed=0), small_invit(problem)
-        encoding = replace(solver.encode(instances), low=low)
-        tours = solver.solve(instances, generator=dice(), encoding=encoding)
-        assert tours.actions.shape == (3, 1, 11 if problem == "tsp" else 23)
+        encoding, starts = replace(solver.encode(instances), low=low), solver.starts(instances, dice())
+        uniform = torch.rand(3, 1, 23)
+        with torch.no_grad():
+            rollout = solver._rollout(instances, starts, encoding, encoding.weights(), uniform)
+            rollout.step(11)
+        tours = Tours(rollout.actions, solver.rules.cost(instances, rollout.actions))
         loss = solver.score(instances, tours, encoding=encoding).weighted
         loss = loss + solver.behave(instances, tours, encoding=encoding).exp().sum()
         gradients = torch.autograd.grad(loss, list(solver.parameters()), materialize_grads=True)
     assert [each.shape for each in gradients] == [each.shape for each in solver.parameters()]
 
 
-def test_tours_as_long_as_captured_ones_have_the_same_costs_and_scores(problem, monkeypatch):
-    instances, solver = random_instances(problem, 3, 9, seed=0), small_invit(problem)
-    short = solver.solve(instances, generator=dice())
-    monkeypatch.setattr(invit, "_captured", lambda device: True)
-    long = solver.solve(instances, generator=dice())
-    assert solver.rules.trimmed(long.actions).equal(solver.rules.trimmed(short.actions))
-    assert long.actions.shape[-1] == solver.rules.longest(instances) + (problem == "cvrp")
-    torch.testing.assert_close(long.costs, short.costs)
-    torch.testing.assert_close(solver.score(instances, long).per_tour, solver.score(instances, short).per_tour)
+@pytest.fixture
+def captures(monkeypatch):
+    """As on a CUDA device, but that steps are taken where they would be replayed. How often one was captured."""
+    taken = []
+
+    def capture(_, rollout):
+        taken.append(rollout)
+        rollout.step(rollout.instances.customers)  # as captures do, before the tours begin
+        return partial(rollout.step, rollout.instances.customers)
+
+    monkeypatch.setattr(INViT, "capturable", lambda self, nodes: True)
+    monkeypatch.setattr(CapturedSteps, "_capture", capture)
+    return taken
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_captured_steps_make_the_same_tours_also_of_other_instances_and_with_other_weights(problem, greedy, request):
+    solver, batches = small_invit(problem), [random_instances(problem, 4, 9, seed=seed) for seed in range(3)]
+
+    def solved():
+        tours = []
+        for number, instances in enumerate(batches):
+            tours.append(solver.solve(instances, generator=None if greedy else dice(number)))
+            with torch.no_grad():
+                for weight in solver.parameters():
+                    weight.copy_(torch.randn(weight.shape, generator=dice(number)) / 4)
+        return tours
+
+    first = copy.deepcopy(solver.state_dict())
+    plain = solved()
+    solver.load_state_dict(first)
+    taken = request.getfixturevalue("captures")
+    for ours, theirs in zip(solved(), plain, strict=True):
+        assert solver.rules.trimmed(ours.actions).equal(solver.rules.trimmed(theirs.actions))
+        torch.testing.assert_close(ours.costs, theirs.costs)
+    assert len(taken) == 1
+
+
+def test_what_differs_in_more_than_values_is_captured_by_itself(problem, captures):
+    solver, instances = small_invit(problem), random_instances(problem, 4, 9, seed=0)
+    with torch.autocast("cpu", torch.bfloat16):
+        low = solver.encode(instances)
+    for _ in range(2):
+        solver.solve(instances)
+        solver.solve(instances, generator=dice())
+        solver.solve(instances[:3])
+        solver.solve(random_instances(problem, 4, 8, seed=0))
+        solver.solve(instances, encoding=low)
+    assert len(captures) == 5
+
+
+def test_a_copy_of_a_solver_captures_its_own_steps(problem, captures):
+    solver, instances = small_invit(problem), random_instances(problem, 4, 9, seed=0)
+    before = solver.solve(instances)
+    other = copy.deepcopy(solver)
+    with torch.no_grad():
+        for weight in other.parameters():
+            weight.copy_(torch.randn(weight.shape, generator=dice()) / 4)
+    assert not other.solve(instances).costs.equal(before.costs)
+    assert solver.solve(instances).actions.equal(before.actions)
+    assert len(captures) == 2
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_tours_that_never_end_are_an_error(captured, request):
+    if captured:
+        request.getfixturevalue("captures")
+    instances, solver = random_instances("cvrp", 2, 5, seed=0), small_invit("cvrp", strict_capacity=True)
+    instances.demands[:, 1:] = instances.capacity[:, None]
+    with pytest.raises(DreeError, match="or equals it, which strict_capacity rules out"):
+        solver.solve(instances, generator=dice())
 
 
 def test_it_refuses_the_other_problem():

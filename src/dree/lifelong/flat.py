@@ -48,6 +48,12 @@ class FlatParameters:
         """Write tensors in the parameters' shapes into a flat one."""
         torch._foreach_copy_(self.views(flat), [tensor.contiguous() for tensor in tensors])
 
+    def gradient_of(self, value: Tensor) -> Tensor:
+        """The gradient of a scalar for all weights, as a flat tensor."""
+        flat = torch.zeros_like(self.gradient)
+        self.gather(torch.autograd.grad(value, self.parameters, materialize_grads=True), flat)
+        return flat
+
     def clear_gradient(self) -> None:
         """Set the gradient to zero, in place: the parameters' are views of it."""
         for parameter, weights, gradient in self._places:

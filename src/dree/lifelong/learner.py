@@ -24,6 +24,7 @@ from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
 from dree.settings import build
 from dree.solvers import Solver
+from dree.solvers.chunks import with_gradient
 from dree.solvers.precision import PRECISIONS, in_precision
 from dree.tasks import Stream
 
@@ -114,8 +115,12 @@ class Learner:
             lesson = self._solve(given, generator)
             return reinforce(self.solver, lesson), lesson.best_only(self.solver)
 
-        best: Lesson
-        loss, best = self.differentiate("attempt", work, instances, purpose=purpose)
+        if self.solver.captures_itself:
+            loss, best = work(self.generator(purpose), instances)
+            # At once: what is captured in between must meet nothing that belongs to work outside of it.
+            loss = with_gradient(loss.detach(), [self._flat.weights], [self._flat.gradient_of(loss)])
+        else:
+            loss, best = self.differentiate("attempt", work, instances, purpose=purpose)
         return replace(best, loss=loss)
 
     def _solve(self, instances: Instances, generator: torch.Generator) -> Lesson:

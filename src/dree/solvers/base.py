@@ -44,6 +44,7 @@ class Solver(nn.Module, ABC):
     # Where encodings depend on what else is in the batch, how many instances, with their symmetric copies, are encoded
     # together in tests, so that results depend on no device and no limit of memory. None: an instance's is its own.
     encoding_batch: int | None = None
+    captures_itself = False  # whether `solve` captures its own steps, and waits for them even where it is `capturable`
 
     def __init__(self, problem: str, settings: Any = None) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,15 +24,11 @@ from dree.errors import DreeError
 from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, GradientSum, split
-from dree.solvers.invit_network import INViTNetwork, INViTSettings
+from dree.solvers.invit_network import INViTNetwork, INViTSettings, captured
+from dree.solvers.invit_rollout import CapturedSteps, Rollout
 from dree.solvers.invit_views import Scene, look, sort_neighbours
-from dree.solvers.sampling import sample
 
 CHUNK_BYTES = {"cpu": 32 * 2**20, "cuda": 4 * 2**30}
-ENDLESS = (
-    "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller learning rate), or a "
-    "demand exceeds the capacity (Instances.validated() says which), or equals it, which strict_capacity rules out."
-)
 
 
 @dataclass(frozen=True)
@@ -72,15 +68,17 @@ class INViT(Solver):
     """The invariant nested view transformer for TSP or CVRP."""
 
     settings_class = INViTSettings
+    captures_itself = True
     learning: Mapping[str, Any] = {"optimiser": "adamw", "weight_decay": 0.01, "baseline": "greedy"}
     settings: INViTSettings
 
     def __init__(self, problem: str, settings: INViTSettings | None = None) -> None:
         super().__init__(problem, settings)
         self.network = INViTNetwork(self.rules.first_customer, self.settings)
+        self._captured_steps = CapturedSteps()
 
     def capturable(self, nodes: int) -> bool:
-        """On CUDA devices: while it is captured, tours take as many steps as the longest could."""
+        """On CUDA devices."""
         return self.network.pointer.weight.is_cuda
 
     def starts(self, instances: Instances, generator: torch.Generator | None = None) -> Tensor:
@@ -141,21 +139,36 @@ class INViT(Solver):
         uniform_BPT: Tensor | None,
     ) -> Tensor:
         """Tours from given starts: [B, P, T]."""
-        waits = not _captured(instances.device)
-        state = self.rules.begin(instances, starts_BP)
-        actions = [starts_BP]
-        for step in range(1, self._longest(instances)):
-            if waits and step >= self.rules.shortest(instances) and self.rules.finished(instances, state).all():
-                break
-            scene = self._look(instances, neighbours, starts_BP, state, self._left(instances, state, step))
-            policy = neighbours.policy(scene, weights).exp()
-            slot = policy.argmax(-1) if uniform_BPT is None else sample(policy, uniform_BPT[..., step].reshape(-1, 1))
-            action = scene.nodes.gather(1, slot[:, None]).clamp(min=0).view_as(starts_BP)
-            state = self.rules.advance(instances, state, action)
-            actions.append(action)
-        if waits and self.rules.name == "cvrp" and not self.rules.finished(instances, state).all():
-            raise DreeError(ENDLESS)
-        return torch.stack(actions, dim=-1)
+        if not self.capturable(instances.nodes):
+            rollout = self._rollout(instances, starts_BP, neighbours, weights, uniform_BPT)
+            return rollout.finish(lambda: rollout.step(rollout.left()))
+        weights = {**dict(self.network.named_parameters()), **weights}
+        fields, draws = instances.tensors(), () if uniform_BPT is None else (uniform_BPT,)
+
+        def make(given: tuple[Tensor, ...]) -> Rollout:
+            own, (starts, order), rest = given[: len(fields)], given[len(fields) :][:2], given[len(fields) + 2 :]
+            own_weights = dict(zip(weights, rest[len(draws) :], strict=True))
+            near, uniform = replace(neighbours, order=order), rest[0] if draws else None
+            return self._rollout(Instances(*own), starts, near, own_weights, uniform)
+
+        inputs = (*fields, starts_BP, neighbours.order, *draws, *weights.values())
+        return self._captured_steps.run(inputs, make, key=uniform_BPT is None)
+
+    def _rollout(
+        self,
+        instances: Instances,
+        starts_BP: Tensor,
+        neighbours: Neighbours,
+        weights: dict[str, Tensor],
+        uniform_BPT: Tensor | None,
+    ) -> Rollout:
+        """Tours from given starts, at their beginning."""
+
+        def look(state: State, left: int) -> tuple[Tensor, Tensor]:
+            scene = self._look(instances, neighbours, starts_BP, state, left)
+            return neighbours.policy(scene, weights).exp(), scene.nodes
+
+        return Rollout(self.rules, instances, starts_BP, self._longest(instances), uniform_BPT, look)
 
     def _longest(self, instances: Instances) -> int:
         """One more action than from a customer, where a tour may begin at the depot."""
@@ -264,7 +277,7 @@ class INViT(Solver):
 
     def _left(self, instances: Instances, state: State, acted: int) -> int:
         """At most so many customers are left at any of these states, after so many actions or more."""
-        if _captured(instances.device):  # every second action of a tour that is not finished serves one, at least
+        if captured(instances.device):  # every second action of a tour that is not finished serves one, at least
             return max(1, instances.customers - acted // (1 + self.rules.first_customer))
         return max(1, instances.customers - int(state.served.min()))
 
@@ -278,8 +291,3 @@ class INViT(Solver):
 
 def _steps(steps: slice, of_all: Tensor) -> Tensor:
     return of_all[:, :, steps]
-
-
-def _captured(device: torch.device) -> bool:
-    """Whether what happens now is being captured, so that nothing can be asked of the device."""
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

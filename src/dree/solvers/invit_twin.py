@@ -18,8 +18,9 @@ from torch.nn import functional
 
 from dree.errors import DreeError
 from dree.problems import Instances, State, Tours
-from dree.solvers.invit import ENDLESS, INViT
+from dree.solvers.invit import INViT
 from dree.solvers.invit_layers import QueryLayer, View, ViewLayer
+from dree.solvers.invit_rollout import ENDLESS
 from dree.solvers.pomo_twin import multi_head_attention, split_heads
 
 

@@ -147,9 +147,7 @@ class MetaLearner:
         else:
             dice = named_generator(self.seed, "solve", *name, device=self.device)
             value, *rest = self._work(dice, *instances.tensors())
-            gradients = torch.autograd.grad(value, self._flat.parameters, materialize_grads=True)
-            gradient = torch.zeros_like(self.weights)
-            self._flat.gather(gradients, gradient)
+            gradient = self._flat.gradient_of(value)
         return Slope(instances, Tours(*rest), gradient, value.detach())
 
     def _work(self, generator: torch.Generator, *tensors: Tensor) -> tuple[Tensor, Tensor, Tensor]:

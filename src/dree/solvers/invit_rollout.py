@@ -1,0 +1,141 @@
+"""INViT's tours in the making.
+
+A step is some two hundred small pieces of work, and on a CUDA device launching them one by one takes far longer than
+they do. So there a step is captured as a graph, once for each shape, and replayed until all tours have ended. All its
+tensors stay where they are: before a rollout what it needs is copied into them.
+
+Shapes: B instances, P tours of each, T actions of the longest tour, R = B * P states, K slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from dree.errors import DreeError
+from dree.problems import Instances, Rules, State
+from dree.solvers.sampling import sample
+
+AHEAD = 8  # steps that are replayed before looking whether all tours have ended, as that means waiting
+ENDLESS = (
+    "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller learning rate), or a "
+    "demand exceeds the capacity (Instances.validated() says which), or equals it, which strict_capacity rules out."
+)
+
+# From a state, and how many customers are left at most, to the policy there and the nodes of its slots: [R, K].
+Look = Callable[[State, int], tuple[Tensor, Tensor]]
+
+
+class Rollout:
+    """Some tours, step by step; decisions are drawn by uniform numbers [B, P, T], or greedy where there are none."""
+
+    def __init__(
+        self, rules: Rules, instances: Instances, starts_BP: Tensor, longest: int, uniform: Tensor | None, look: Look
+    ) -> None:
+        self.rules, self.instances = rules, instances
+        self._starts, self._longest, self._uniform, self._look = starts_BP, longest, uniform, look
+        self._state = rules.begin(instances, starts_BP).map(torch.clone)
+        self.actions = torch.empty(*starts_BP.shape, longest, dtype=torch.int64, device=starts_BP.device)
+        self._taken = torch.empty(1, dtype=torch.int64, device=starts_BP.device)  # actions so far
+        self.begin()
+
+    def begin(self) -> None:
+        """From the start, again."""
+        self._move(self.rules.begin(self.instances, self._starts))
+        self.actions.zero_()
+        self.actions[..., 0] = self._starts
+        self._taken.fill_(1)
+
+    def step(self, left: int) -> None:
+        """One more action of every tour, while at most so many customers are left."""
+        policy, nodes = self._look(self._state, left)
+        if self._uniform is None:
+            slot = policy.argmax(-1)
+        else:
+            slot = sample(policy, self._uniform.index_select(-1, self._taken).view(-1, 1))
+        action = nodes.gather(1, slot[:, None]).clamp(min=0).view_as(self._starts)
+        self.actions.index_copy_(-1, self._taken, action[..., None])
+        self._move(self.rules.advance(self.instances, self._state, action))
+        self._taken += 1
+
+    def left(self) -> int:
+        """How many customers are left at most."""
+        return max(1, self.instances.customers - int(self._state.served.min()))
+
+    def finish(self, step: Callable[[], None], every: int = 1) -> Tensor:
+        """All actions [B, P, T], by a way to take a step; whether tours have ended is looked at now and then only."""
+        shortest, taken = self.rules.shortest(self.instances), 1
+        while taken < self._longest:
+            if taken >= shortest and (taken - shortest) % every == 0 and self._finished():
+                break
+            step()
+            taken += 1
+        if not self._finished():
+            raise DreeError(ENDLESS)
+        return self.actions[..., :taken].clone()
+
+    def _finished(self) -> bool:
+        return bool(self.rules.finished(self.instances, self._state).all())
+
+    def _move(self, state: State) -> None:
+        for place, tensor in zip(self._state.tensors(), state.tensors(), strict=True):
+            place.copy_(tensor)
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A rollout, the tensors from which it begins, and a way to take its next step."""
+
+    rollout: Rollout
+    inputs: tuple[Tensor, ...]
+    step: Callable[[], None]
+
+
+class CapturedSteps:
+    """Rollouts whose steps are captured, by the shapes of what they are made of."""
+
+    def __init__(self) -> None:
+        self._captured: dict[tuple[object, ...], Captured] = {}
+        self._pool: Any = None
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Of a solver that is copied: its copy captures its own."""
+        return type(self)()
+
+    @torch.no_grad()
+    def run(self, inputs: tuple[Tensor, ...], make: Callable[[tuple[Tensor, ...]], Rollout], key: object) -> Tensor:
+        """All actions [B, P, T] of the rollout that is made of these. One captured before serves if only values differ.
+
+        The key stands for everything else that a rollout depends on.
+        """
+        whole_key = (key, *((tensor.shape, tensor.dtype) for tensor in inputs))
+        if whole_key not in self._captured:
+            static = tuple(tensor.clone(memory_format=torch.contiguous_format) for tensor in inputs)
+            rollout = make(static)
+            self._captured[whole_key] = Captured(rollout, static, self._capture(rollout))
+        captured = self._captured[whole_key]
+        torch._foreach_copy_(captured.inputs, inputs)
+        captured.rollout.begin()
+        return captured.rollout.finish(captured.step, AHEAD)
+
+    def _capture(self, rollout: Rollout) -> Callable[[], None]:
+        """Take a step as it is, so that all is loaded, and another for the record."""
+        self._pool = self._pool or torch.cuda.graph_pool_handle()
+        customers = rollout.instances.customers
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(rollout.instances.device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            rollout.step(customers)
+            stream.synchronize()
+            torch.cuda.empty_cache()  # while it captures, nothing can be freed
+            graph.capture_begin(pool=self._pool)
+            try:
+                rollout.step(customers)
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream().wait_stream(stream)
+        return graph.replay
