@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import settings
 
 from dree.problems import Instances
 from dree.solvers import POMO, INViT, make_solver
+
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
 torch.set_num_threads(1)
 settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -52,3 +55,18 @@ def problem(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DREE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real browser; where there is none, what needs it is skipped."""
+    names = [os.environ.get("DREE_CHROMIUM"), *map(shutil.which, CHROMIUMS)]
+    path = next(filter(None, names), None)
+    if path is None:
+        pytest.skip(f"needs one of {', '.join(CHROMIUMS)}, or $DREE_CHROMIUM")
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    with playwright.sync_playwright() as driver:
+        # Without a sandbox, which containers and root do not have; the pages are our own.
+        opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()

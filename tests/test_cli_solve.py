@@ -101,17 +101,20 @@ def test_plain_coordinates_are_measured_in_their_own_unit(runs, tmp_path):
     )
     assert "Routes of 3.41421 in" in shown
     assert "4 of 4" in shown
-    with pytest.raises(DreeError, match="plain x and y"):
-        invoke(
-            "solve",
-            tmp_path / "stops.csv",
-            "--capacity",
-            4,
-            "--run",
-            runs / "cvrp",
-            "--geojson",
-            tmp_path / "x.geojson",
-        )
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "message"),
+    [("--geojson", "x.geojson", "plain x and y"), ("--png", "x.jpg", "must end in .png")],
+)
+def test_what_cannot_be_written_is_refused_before_anything_is_solved(
+    option, name, message, runs, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("dree.routing.construct.construct", lambda *_: pytest.fail("it was solved"))
+    (tmp_path / "stops.csv").write_text(STOPS)
+    with pytest.raises(DreeError, match=message):
+        invoke("solve", tmp_path / "stops.csv", "--capacity", 4, "--run", runs / "cvrp", option, tmp_path / name)
+    assert not (tmp_path / name).exists()
 
 
 def test_a_json_problem_is_solved_too(runs, tmp_path):

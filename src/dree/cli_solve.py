@@ -54,6 +54,7 @@ def solve(
     """Route the stops of a day: one round trip, or with --capacity several routes from a depot."""
     from dree.routing import Share
     from dree.routing.construct import construct
+    from dree.routing.exports import check_geographic
     from dree.routing.improve import check_seconds, improved
     from dree.service.region import check_region
     from dree.service.state import State
@@ -69,6 +70,8 @@ def solve(
     orders = _problem(file, day, columns, depot, capacity) if source is None else _chosen(source, day)
     if kept is not None and source is not None:
         check_region(orders, kept)
+    if geojson is not None:
+        check_geographic(orders)
     name, solver = _solver(kept, run_folder, shipped, orders)
     began = time.perf_counter()
     plan = construct(solver, orders)
@@ -81,12 +84,16 @@ def solve(
 
 
 def _check_places(file: Path, wanted: Wanted) -> None:
-    """Refuse to write over the orders, and two outputs to one file."""
+    """Refuse to write over the orders, two outputs to one file, and a picture of no known kind."""
     taken = {file.resolve(): "the file of orders"}
     for path in filter(None, wanted):
         if path.resolve() in taken:
             raise DreeError(f"{path} is {taken[path.resolve()]} already. Write to another file; nothing was written.")
         taken[path.resolve()] = "an output"
+    if wanted.picture:
+        from dree.report.style import check_suffix
+
+        check_suffix(wanted.picture)
 
 
 def _is_problem(file: Path) -> bool:

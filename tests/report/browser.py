@@ -1,30 +1,6 @@
-"""A real browser for tests of pages: nothing may be fetched, and nothing may be complained of."""
+"""A page in a real browser: nothing may be fetched, and nothing may be complained of."""
 
 from __future__ import annotations
-
-import os
-import shutil
-
-import pytest
-
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
-
-
-def chromium() -> str | None:
-    named = os.environ.get("DREE_CHROMIUM")
-    return named or next((found for name in CHROMIUMS if (found := shutil.which(name))), None)
-
-
-def need_browser():
-    """Skip the module where there is none; playwright's functions otherwise."""
-    if chromium() is None:
-        pytest.skip(f"needs one of {', '.join(CHROMIUMS)}, or $DREE_CHROMIUM", allow_module_level=True)
-    return pytest.importorskip("playwright.sync_api", reason="needs playwright")
-
-
-def launch(driver):
-    # Without a sandbox, which containers and root do not have; the page is our own.
-    return driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
 
 
 class Watched:

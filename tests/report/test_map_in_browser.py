@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from browser import Watched, launch, need_browser
+from browser import Watched
 
 from dree.report.map_page import write_map
 from dree.routing import Plan
 from dree.tasks.orders import Orders
 from order_days import a_day
 
-playwright = need_browser()
 EVIL = "</script><script>document.title='broken'</script>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        opened = launch(driver)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from browser import Watched, launch, need_browser
+from browser import Watched
 from suite_examples import example_suite
 
 from dree.report.suite_page import write_suite_page
 
 CURVES = "#group-0 [data-plot=curves]"
 VISIBLE = f"document.querySelector('{CURVES}').data.map((trace) => trace.visible)"
-
-
-playwright = need_browser()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        opened = launch(driver)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

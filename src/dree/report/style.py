@@ -174,10 +174,14 @@ def columns_for(panels: int) -> int:
 def save(figure: Figure, path: Path | str, dpi: int = DPI) -> Path:
     """Write a figure as the suffix says; its folder is created, and the file appears whole or not at all."""
     target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix not in SUFFIXES:
+    check_suffix(target)
+    return write_bytes(target, _rendered(figure, target.suffix.lower()[1:], dpi))
+
+
+def check_suffix(target: Path) -> None:
+    """Refuse a file that no figure can be written to; for commands that work long before they draw."""
+    if target.suffix.lower() not in SUFFIXES:
         raise DreeError(f"Cannot save a figure as '{target.name}': its name must end in {', '.join(SUFFIXES)}.")
-    return write_bytes(target, _rendered(figure, suffix[1:], dpi))
 
 
 def save_both(figure: Figure, folder: Path, name: str, dpi: int = DPI) -> list[Path]:

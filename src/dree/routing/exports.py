@@ -11,6 +11,7 @@ import numpy as np
 from dree.errors import DreeError
 from dree.problems.geography import Places
 from dree.routing.plan import Plan
+from dree.tasks.orders import Orders
 
 METRES = 3  # decimals of a kilometre
 PLACE = 7  # decimals of a degree, about a centimetre
@@ -50,11 +51,7 @@ def as_rows(plan: Plan) -> list[dict[str, Any]]:
 
 def as_geojson(plan: Plan) -> dict[str, Any]:
     """A feature collection (RFC 7946): a line for each route, then a point for each stop and the depot."""
-    if not plan.orders.geographic:
-        raise DreeError(
-            "GeoJSON is for longitudes and latitudes, and this file has plain x and y, whose place on the earth nobody "
-            "knows. Take --csv or --json."
-        )
+    check_geographic(plan.orders)
     lines = [
         _feature(
             _line(plan.walk(route)),
@@ -76,6 +73,15 @@ def as_geojson(plan: Plan) -> dict[str, Any]:
         place = {"type": "Point", "coordinates": _position(plan.orders.nodes[0])}
         points.append(_feature(place, {"kind": "depot", "name": "depot"}))
     return {"type": "FeatureCollection", "features": [*lines, *points]}
+
+
+def check_geographic(orders: Orders) -> None:
+    """Refuse what GeoJSON cannot say."""
+    if not orders.geographic:
+        raise DreeError(
+            "GeoJSON is for longitudes and latitudes, and this file has plain x and y, whose place on the earth nobody "
+            "knows. Take --csv or --json."
+        )
 
 
 def _place(place: Places, plan: Plan) -> dict[str, float]:
