@@ -56,6 +56,15 @@ def test_tensors_are_gathered_whatever_their_layout():
     assert target.sum().isclose(sum(each.sum() for each in tensors))
 
 
+def test_the_gradient_of_a_value_is_zero_for_what_it_does_not_depend_on():
+    module, x = network(), torch.randn(4, 3)
+    flat = FlatParameters(module)
+    expected = torch.autograd.grad(module[0](x).square().sum(), [*module[0].parameters()])
+    *first, last = flat.views(flat.gradient_of(module[0](x).square().sum()))
+    torch.testing.assert_close(first, list(expected))
+    assert not last.any()
+
+
 @pytest.mark.parametrize(
     "part", [lambda module: module.double().float(), lambda module: module.zero_grad(), FlatParameters]
 )

@@ -44,14 +44,15 @@ class FlatParameters:
             for begin, parameter in zip(self._begins, self.parameters, strict=True)
         ]
 
-    def gather(self, tensors: Sequence[Tensor], flat: Tensor) -> None:
-        """Write tensors in the parameters' shapes into a flat one."""
-        torch._foreach_copy_(self.views(flat), [tensor.contiguous() for tensor in tensors])
+    def gather(self, tensors: Sequence[Tensor | None], flat: Tensor) -> None:
+        """Write tensors in the parameters' shapes into a flat one; where there is none, it stays as it was."""
+        there = [(place, tensor) for place, tensor in zip(self.views(flat), tensors, strict=True) if tensor is not None]
+        torch._foreach_copy_([place for place, _ in there], [tensor.contiguous() for _, tensor in there])
 
     def gradient_of(self, value: Tensor) -> Tensor:
         """The gradient of a scalar for all weights, as a flat tensor."""
         flat = torch.zeros_like(self.gradient)
-        self.gather(torch.autograd.grad(value, self.parameters, materialize_grads=True), flat)
+        self.gather(torch.autograd.grad(value, self.parameters, allow_unused=True), flat)
         return flat
 
     def clear_gradient(self) -> None:

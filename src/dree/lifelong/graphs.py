@@ -76,7 +76,8 @@ class Lane:
 
         def with_known_gradient(*tensors: Tensor) -> tuple[Any, ...]:
             value, *rest = work(self._generator, *tensors)
-            gradients = torch.autograd.grad(value, self.flat.parameters, materialize_grads=True)
+            gradients = torch.autograd.grad(value, self.flat.parameters, allow_unused=True)
+            self._gradient.zero_()  # some weights may have none
             self.flat.gather(gradients, self._gradient)
             return (value, self._gradient, *rest)
 

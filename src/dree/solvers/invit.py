@@ -27,6 +27,7 @@ from dree.solvers.chunks import Chunk, GradientSum, split
 from dree.solvers.invit_network import INViTNetwork, INViTSettings, captured
 from dree.solvers.invit_rollout import CapturedSteps, Rollout
 from dree.solvers.invit_views import Scene, look, sort_neighbours
+from dree.solvers.precision import autocast_precision
 
 CHUNK_BYTES = {"cpu": 32 * 2**20, "cuda": 4 * 2**30}
 
@@ -98,9 +99,7 @@ class INViT(Solver):
         """Sort neighbours. Under autocast views will be encoded in low precision; log-probabilities need every bit."""
         if instances.problem != self.rules.name:
             raise DreeError(f"This solver was made for {self.rules.name}, these instances are {instances.problem}.")
-        device = instances.device.type
-        low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-        return Neighbours(sort_neighbours(instances), self.network, low)
+        return Neighbours(sort_neighbours(instances), self.network, autocast_precision(instances.device))
 
     @torch.no_grad()
     def solve(

@@ -17,6 +17,7 @@ from torch.nn import functional
 from dree.errors import DreeError, unknown
 from dree.solvers.invit_layers import QueryLayer, View
 from dree.solvers.invit_views import Scene
+from dree.solvers.precision import lowered
 
 STARTS = ("one", "all")
 
@@ -103,11 +104,12 @@ class INViTNetwork(nn.Module):
 
     def lowered(self, low: torch.dtype) -> dict[str, Tensor]:
         """The weights whose products are taken in low precision: all but those of points, queries and the pointer."""
-        return {
-            name: weight.to(low)
+        wanted = {
+            name: weight
             for name, weight in self.named_parameters()
             if ".layers." in name or name.startswith(("keys.", "values."))
         }
+        return dict(zip(wanted, lowered(list(wanted.values()), low), strict=True))
 
     def state_bytes(self, left: int, element: int) -> int:
         """About what scoring a state with so many customers left holds, in numbers of so many bytes."""

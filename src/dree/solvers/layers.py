@@ -42,6 +42,10 @@ class EncoderLayer(nn.Module):
         normed: Tensor = self.norm2(nodes_BND, change.to(exact))
         return normed
 
+    def products(self) -> dict[str, Tensor]:
+        """The weights of its matrix products, by name."""
+        return {name: weight for name, weight in self.named_parameters() if not name.startswith("norm")}
+
 
 def _before_norm(linear: nn.Linear, x: Tensor) -> Tensor:
     """A linear map whose bias has no gradient: it shifts all nodes alike, which no norm over the nodes lets through."""

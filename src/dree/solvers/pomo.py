@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional
 
 from dree.errors import DreeError
@@ -20,6 +21,7 @@ from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
 from dree.solvers.decoding import ENDLESS, Decoder, TableDecoder, kernels_serve, make_decoder
 from dree.solvers.layers import EncoderLayer, NodeNorm
+from dree.solvers.precision import autocast_precision, lowered
 from dree.solvers.sampling import sample
 from dree.solvers.tape import Tape
 
@@ -106,16 +108,25 @@ class POMO(Solver):
         """
         with torch.autocast(instances.device.type, enabled=False):
             nodes_BND = self.embedding(instances)
-        if nodes_BND.is_cuda and torch.is_autocast_enabled("cuda"):
-            nodes_BND = nodes_BND.to(torch.get_autocast_dtype("cuda"))
-        for layer in self.layers:
-            nodes_BND = layer(nodes_BND)
+        low = autocast_precision(instances.device)
+        if nodes_BND.is_cuda and low is not None:
+            nodes_BND = nodes_BND.to(low)
+        for layer, weights in zip(self.layers, self._layer_weights(low), strict=True):
+            nodes_BND = functional_call(layer, weights, (nodes_BND,))
         if self.capturable(instances.nodes):
             from dree.solvers.kernel_decoder import KernelDecoder
 
             return KernelDecoder(self.settings.heads, self._project(nodes_BND))
         with torch.autocast(instances.device.type, enabled=False):
             return make_decoder(self.settings.heads, *self._project(nodes_BND.to(instances.coords.dtype)))
+
+    def _layer_weights(self, low: torch.dtype | None) -> list[dict[str, Tensor]]:
+        """Of each layer, the weights of its products in low precision, where one is wanted."""
+        products = [layer.products() for layer in self.layers if isinstance(layer, EncoderLayer)]
+        if low is None:
+            return [{} for _ in products]
+        cast = iter(lowered([weight for weights in products for weight in weights.values()], low))
+        return [{name: next(cast) for name in weights} for weights in products]
 
     def _project(self, nodes_BND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The decoder's linear maps of the nodes as one product, what a full load adds to queries, and offsets.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from dree import kernels
 
@@ -24,3 +28,33 @@ def in_precision(precision: str, device: torch.device, *, learning: bool) -> tor
     """A context in which solvers encode in this precision."""
     low = _LOW.get(precision_on(device, precision, learning=learning))
     return torch.autocast(device.type, low or torch.bfloat16, enabled=low is not None)
+
+
+def autocast_precision(device: torch.device) -> torch.dtype | None:
+    """The low precision of the context that is entered, if one is."""
+    return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
+
+
+def lowered(weights: Sequence[Tensor], low: torch.dtype) -> tuple[Tensor, ...]:
+    """Weights in another precision, with gradient, all at once: one by one, casting takes as long as computing."""
+    result: tuple[Tensor, ...] = _Lowered.apply(low, *weights)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Lowered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, low: torch.dtype, *weights: Tensor) -> tuple[Tensor, ...]:
+        ctx.exact = weights[0].dtype
+        ctx.set_materialize_grads(False)
+        return _cast(weights, low)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        cast = iter(_cast(tuple(each for each in gradients if each is not None), ctx.exact))
+        return None, *(None if each is None else next(cast) for each in gradients)
+
+
+def _cast(tensors: tuple[Tensor, ...], to: torch.dtype) -> tuple[Tensor, ...]:
+    results = tuple(torch.empty_like(tensor, dtype=to) for tensor in tensors)
+    torch._foreach_copy_(results, tensors)
+    return results
