@@ -1,4 +1,4 @@
-"""Work on a CUDA device, captured as graphs: launched in one go, where launching it piece by piece takes longer.
+"""A learner's work on a CUDA device, captured as graphs.
 
 A graph belongs to the shapes of its inputs. The first call with new shapes captures one; later calls replay it.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dree.lifelong.flat import FlatParameters
+from dree.solvers.capture import capture
 from dree.solvers.chunks import with_gradient
 
 LANES = 4  # pieces of work that run side by side, where there are several
@@ -95,21 +97,8 @@ class Lane:
         return _mapped(captured.outputs, torch.clone)
 
     def _capture(self, work: Work, inputs: tuple[Tensor, ...]) -> Captured:
-        """Do it once as it is, so that kernels are compiled, and once more for the record."""
         static = tuple(tensor.clone() for tensor in inputs)
-        graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self._generator)
-        self._capturing.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._capturing):
-            work(*static)
-            self._capturing.synchronize()
-            torch.cuda.empty_cache()  # while it captures, nothing can be freed
-            graph.capture_begin(pool=self._pool)
-            try:
-                outputs = work(*static)
-            finally:
-                graph.capture_end()
-        torch.cuda.current_stream().wait_stream(self._capturing)
+        graph, outputs = capture(partial(work, *static), self._capturing, self._pool, self._generator)
         return Captured(graph, static, _mapped(outputs, torch.detach))
 
 

@@ -23,8 +23,9 @@ from torch.utils.checkpoint import checkpoint
 from dree.errors import DreeError
 from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
+from dree.solvers.capture import captured
 from dree.solvers.chunks import Chunk, GradientSum, split
-from dree.solvers.invit_network import INViTNetwork, INViTSettings, captured
+from dree.solvers.invit_network import INViTNetwork, INViTSettings
 from dree.solvers.invit_rollout import CapturedSteps, Rollout
 from dree.solvers.invit_views import Scene, look, sort_neighbours
 from dree.solvers.precision import autocast_precision

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dree.errors import DreeError, unknown
+from dree.solvers.capture import captured
 from dree.solvers.invit_layers import QueryLayer, View
 from dree.solvers.invit_views import Scene
 from dree.solvers.precision import lowered
@@ -116,11 +117,6 @@ class INViTNetwork(nn.Module):
         settings = self.settings
         tokens: int = sum(2 + min(size, left) for size in (settings.action_view, *settings.state_views))
         return tokens * settings.layers * (10 * settings.width + settings.feed_forward) * element
-
-
-def captured(device: torch.device) -> bool:
-    """Whether what happens now is being captured, so that nothing can be asked of the device."""
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def _side_by_side(works: Sequence[Callable[[], Tensor]], device: torch.device) -> list[Tensor]:

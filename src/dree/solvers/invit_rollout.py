@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from dree.errors import DreeError
 from dree.problems import Instances, Rules, State
+from dree.solvers.capture import capture
 from dree.solvers.sampling import sample
 
 AHEAD = 8  # steps that are replayed before looking whether all tours have ended, as that means waiting
@@ -123,19 +125,8 @@ class CapturedSteps:
         return captured.rollout.finish(captured.step, AHEAD)
 
     def _capture(self, rollout: Rollout) -> Callable[[], None]:
-        """Take a step as it is, so that all is loaded, and another for the record."""
+        """A step, to be replayed."""
         self._pool = self._pool or torch.cuda.graph_pool_handle()
-        customers = rollout.instances.customers
-        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(rollout.instances.device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            rollout.step(customers)
-            stream.synchronize()
-            torch.cuda.empty_cache()  # while it captures, nothing can be freed
-            graph.capture_begin(pool=self._pool)
-            try:
-                rollout.step(customers)
-            finally:
-                graph.capture_end()
-        torch.cuda.current_stream().wait_stream(stream)
+        stream = torch.cuda.Stream(rollout.instances.device)  # type: ignore[no-untyped-call]
+        graph, _ = capture(partial(rollout.step, rollout.instances.customers), stream, self._pool)
         return graph.replay
