@@ -18,11 +18,12 @@ pytest.importorskip("triton")
 from conftest import random_instances, small_solver
 from dree.errors import DreeError
 from dree.kernels.attention import attend
+from dree.kernels.layout import Layout
 from dree.kernels.norm import residual_norm
 from dree.problems import Instances
 from dree.problems.check import check_cvrp, check_tsp
 from dree.solvers import kernel_decoder, pomo
-from dree.solvers.kernel_decoder import KernelDecoder, Layout
+from dree.solvers.kernel_decoder import KernelDecoder
 from dree.solvers.pomo_twin import rollout
 from dree.solvers.precision import in_precision
 

@@ -15,18 +15,10 @@ from torch import Tensor
 
 from dree.errors import DreeError
 from dree.kernels.gradient import gradient_kernel, offset_gradient_kernel, scores_kernel
+from dree.kernels.layout import gradient_layout, padded, rollout_layout, scores_layout
 from dree.kernels.rollout import rollout_kernel
 from dree.problems import Instances
 from dree.solvers.decoding import ENDLESS, Decoder
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a kernel is cut: so many rows of states to a program, so many warps, and so many loads ahead."""
-
-    rows: int
-    warps: int
-    stages: int
 
 
 class KernelDecoder(Decoder):
@@ -263,38 +255,10 @@ def _gradients(
     return to_packed, to_load_query.to(load_query.dtype), to_offset
 
 
-def rollout_layout(nodes: int, precision: torch.dtype) -> Layout:
-    """The rollout's, as measured on an H200: where they fit, whole rows to a warp, so that none waits for another."""
-    if nodes <= 32:
-        return Layout(32, 2, 1)
-    if precision == torch.float32:
-        return Layout(32, 4, 1) if nodes <= 64 else Layout(16, 4 if nodes <= 128 else 8, 1)
-    return Layout(64, 4, 3) if nodes <= 128 else Layout(32 if nodes <= 256 else 16, 4, 2)
-
-
-def scores_layout(nodes: int, precision: torch.dtype) -> Layout:
-    """The scores': few states."""
-    return Layout(32 if nodes <= 128 else 16, 4, 1)
-
-
-def gradient_layout(nodes: int, precision: torch.dtype) -> Layout:
-    """The gradient's, as measured on an H200."""
-    if nodes <= 32:
-        return Layout(64, 2, 1)
-    if precision == torch.float32:
-        return Layout(32, 4, 1) if nodes <= 64 else Layout(32 if nodes <= 128 else 16, 8, 1)
-    return Layout(64, 4, 3 if nodes <= 64 else 1) if nodes <= 128 else Layout(16, 8, 1)
-
-
 def _roomy(shape: tuple[int, ...], precision: torch.dtype, device: torch.device) -> Tensor:
     """An empty tensor in a power of two of memory: as sizes drift, the memory of one serves for the next."""
     count = math.prod(shape)
     return torch.empty(int(triton.next_power_of_2(count)), dtype=precision, device=device)[:count].view(shape)
-
-
-def padded(nodes: int) -> int:
-    """To a power of two, as kernels want it."""
-    return max(16, int(triton.next_power_of_2(nodes)))
 
 
 def _shape(packed_BNGD: Tensor, heads: int) -> dict[str, Any]:

@@ -1,0 +1,45 @@
+"""How kernels are cut, by the number of nodes and their precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a kernel is cut: so many rows of states to a program, so many warps, and so many loads ahead."""
+
+    rows: int
+    warps: int
+    stages: int
+
+
+def rollout_layout(nodes: int, precision: torch.dtype) -> Layout:
+    """The rollout's, as measured on an H200: where they fit, whole rows to a warp, so that none waits for another."""
+    if nodes <= 32:
+        return Layout(32, 2, 1)
+    if precision == torch.float32:
+        return Layout(32, 4, 1) if nodes <= 64 else Layout(16, 4 if nodes <= 128 else 8, 1)
+    return Layout(64, 4, 3) if nodes <= 128 else Layout(32 if nodes <= 256 else 16, 4, 2)
+
+
+def scores_layout(nodes: int, precision: torch.dtype) -> Layout:
+    """The scores': few states."""
+    return Layout(32 if nodes <= 128 else 16, 4, 1)
+
+
+def gradient_layout(nodes: int, precision: torch.dtype) -> Layout:
+    """The gradient's, as measured on an H200."""
+    if nodes <= 32:
+        return Layout(64, 2, 1)
+    if precision == torch.float32:
+        return Layout(32, 4, 1) if nodes <= 64 else Layout(32 if nodes <= 128 else 16, 8, 1)
+    return Layout(64, 4, 3 if nodes <= 64 else 1) if nodes <= 128 else Layout(16, 8, 1)
+
+
+def padded(nodes: int) -> int:
+    """To a power of two, as kernels want it."""
+    return max(16, int(triton.next_power_of_2(nodes)))
