@@ -67,6 +67,16 @@ def test_a_lesson_of_the_best_alone_still_has_the_originals_with_all_their_tours
     assert part.best()[1].costs.equal(whole.best()[1].costs)
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_on_a_device_that_captures_nothing_is_captured_for_methods_that_need_whole_lessons(problem, whole, monkeypatch):
+    """For then a lesson's gradients, which belong to no capture, are still there."""
+    pupil = learner(problem)
+    monkeypatch.setattr(pupil.solver, "capturable", lambda nodes: True)
+    monkeypatch.setattr(pupil, "_graphs", object())
+    monkeypatch.setattr(pupil, "best_only", not whole)
+    assert pupil.captures(9) != whole
+
+
 def test_learning_augments_eightfold_by_default(problem):
     seen = []
 

@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from dree.solvers.capture import capture, captured
+from dree.solvers.capture import _side_streams, capture, captured, side_by_side
 
 
 class Device:
     """Stands for `torch.cuda`."""
 
     def __init__(self, monkeypatch, free):
-        self.did = []
+        self.did, self.numbers = [], itertools.count(1)
         self.CUDAGraph = lambda: SimpleNamespace(
             register_generator_state=lambda generator: self.did.append("generator"),
             capture_begin=lambda pool: self.did.append(f"begin {pool}"),
             capture_end=lambda: self.did.append("end"),
         )
         self.now = self.make_stream("now")
-        self.current_stream = lambda: self.now
+        self.current_stream = lambda device=None: self.now
+        self.is_current_stream_capturing = lambda: True
+        self.Stream = lambda device: self.make_stream(f"side {next(self.numbers)}")
         self.mem_get_info = lambda: (free, 1000)
         self.memory_reserved = lambda: 300
         self.empty_cache = lambda: self.did.append("free")
-        for name in ("CUDAGraph", "current_stream", "stream", "mem_get_info", "memory_reserved", "empty_cache"):
-            monkeypatch.setattr(torch.cuda, name, getattr(self, name))
+        for name in (*vars(self), "stream"):
+            if hasattr(torch.cuda, name):
+                monkeypatch.setattr(torch.cuda, name, getattr(self, name))
 
     def make_stream(self, name):
         def wait_stream(other):
             self.did.append(f"{name} waits for {other.name}")
 
-        return SimpleNamespace(name=name, wait_stream=wait_stream, synchronize=lambda: self.did.append("wait"))
+        return SimpleNamespace(
+            name=name,
+            device=torch.device("cuda", 0),
+            wait_stream=wait_stream,
+            synchronize=lambda: self.did.append("wait"),
+        )
 
     @contextmanager
     def stream(self, stream):
@@ -41,7 +51,7 @@ class Device:
         yield
 
 
-@pytest.mark.parametrize(("free", "freed"), [(299, ["free"]), (300, [])])
+@pytest.mark.parametrize(("free", "freed"), [(599, ["free"]), (600, [])])
 def test_work_is_done_once_as_it_is_and_once_for_the_record_after_room_is_made(monkeypatch, free, freed):
     device = Device(monkeypatch, free)
     _, result = capture(lambda: device.did.append("work") or 7, device.make_stream("side"), 3, torch.Generator())
@@ -61,6 +71,40 @@ def test_a_capture_that_fails_is_ended(monkeypatch):
     with pytest.raises(ValueError, match="second time"):
         capture(work, device.make_stream("side"), 3)
     assert device.did[-2:] == ["begin 3", "end"]
+    assert gc.isenabled()
+
+
+def test_nothing_is_collected_while_work_is_captured(monkeypatch):
+    device, seen = Device(monkeypatch, 1000), []
+    capture(lambda: seen.append(gc.isenabled()), device.make_stream("side"), 3)
+    assert seen == [True, False]
+    assert gc.isenabled()
+
+
+def test_works_side_by_side_wait_for_what_was_before_and_what_comes_after_waits_for_them(monkeypatch):
+    device, where = Device(monkeypatch, 1000), torch.device("cuda", 0)
+    _side_streams.cache_clear()
+    for _ in range(2):  # on the same streams
+        device.did.clear()
+        with torch.no_grad():
+            results = side_by_side([lambda: 1, lambda: 2, lambda: device.did.append("last") or 3], where)
+        assert results == [1, 2, 3]
+        at_first = [
+            "side 1 waits for now",
+            "on side 1",
+            "side 2 waits for now",
+            "on side 2",
+            "now waits for now",
+            "on now",
+        ]
+        assert device.did == [*at_first, "last", "now waits for side 1", "now waits for side 2"]
+    _side_streams.cache_clear()
+
+
+def test_works_with_gradient_are_done_one_after_the_other(monkeypatch):
+    device = Device(monkeypatch, 1000)
+    assert side_by_side([lambda: 1, lambda: 2], torch.device("cuda", 0)) == [1, 2]
+    assert device.did == []
 
 
 def test_nothing_is_captured_without_such_a_device():

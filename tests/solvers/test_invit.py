@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
+import pickle
+import weakref
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +19,7 @@ from conftest import random_instances, small_invit
 from dree.errors import DreeError
 from dree.problems import Instances, Tours
 from dree.problems.check import check_cvrp, check_tsp
-from dree.solvers import INViT, INViTSettings, invit, make_solver
+from dree.solvers import INViT, INViTSettings, invit, invit_rollout, make_solver
 from dree.solvers.invit_rollout import CapturedSteps
 from dree.solvers.invit_twin import rollout
 from dree.testing import check_solver
@@ -392,6 +395,51 @@ def test_a_copy_of_a_solver_captures_its_own_steps(problem, captures):
     assert not other.solve(instances).costs.equal(before.costs)
     assert solver.solve(instances).actions.equal(before.actions)
     assert len(captures) == 2
+
+
+def test_captured_tours_are_those_of_the_network_that_encoded(problem, captures):
+    one, other = small_invit(problem), small_invit(problem, seed=1)
+    instances = random_instances(problem, 4, 9, seed=0)
+    assert one.solve(instances, encoding=other.encode(instances)).actions.equal(other.solve(instances).actions)
+
+
+def test_captured_rollouts_that_were_not_used_for_longest_are_given_up(captures, monkeypatch):
+    solver, sizes = small_invit("tsp"), (7, 8, 9)
+    batches = {size: random_instances("tsp", 4, size, seed=0) for size in sizes}
+    for size in sizes:
+        solver.solve(batches[size])
+    kept = [each.bytes for each in solver._captured_steps._captured.values()]
+    assert len(kept) == 3
+    monkeypatch.setattr(invit_rollout, "KEPT_BYTES", kept[0] + kept[2])
+    for size, times in ((7, 3), (9, 3), (8, 4), (8, 4)):  # when 7 is used, 8 is the oldest and must go
+        solver.solve(batches[size])
+        assert len(captures) == times
+
+
+def test_a_solver_that_has_captured_is_freed_at_once(problem, captures):
+    solver = small_invit(problem)
+    solver.solve(random_instances(problem, 4, 9, seed=0))
+    captures.clear()
+    gone = weakref.ref(solver)
+    gc.disable()
+    try:
+        del solver
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_solver_that_has_captured_can_be_pickled(problem, captures):
+    solver, instances = small_invit(problem), random_instances(problem, 4, 9, seed=0)
+    tours = solver.solve(instances)
+    again = pickle.loads(pickle.dumps(solver))
+    assert again.solve(instances).actions.equal(tours.actions)
+
+
+def test_solving_within_captured_work_is_an_error(captures, monkeypatch):
+    monkeypatch.setattr(invit_rollout, "captured", lambda device: True)
+    with pytest.raises(RuntimeError, match="cannot be part of captured work"):
+        small_invit("tsp").solve(random_instances("tsp", 4, 9, seed=0))
 
 
 @pytest.mark.parametrize("captured", [False, True])

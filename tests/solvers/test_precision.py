@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -62,3 +64,12 @@ def test_an_encoding_in_half_the_bits_is_what_autocast_makes_of_it(problem, monk
     by_autocast, expected = learned()
     assert per_tour.equal(by_autocast)
     assert all(ours.equal(theirs) for ours, theirs in zip(gradients, expected, strict=True))
+
+
+def test_double_precision_stays_what_it_is(problem):
+    instances, solver = random_instances(problem, 3, 6, seed=0), small_solver(problem).double()
+    exact = replace(instances, coords=instances.coords.double())
+    with torch.no_grad(), in_precision("bf16", CPU, learning=True):
+        encoding = solver.encode(exact)
+    with torch.no_grad():
+        torch.testing.assert_close(encoding.tensors, solver.encode(exact).tensors)

@@ -50,6 +50,7 @@ def random_learner(
 ) -> Learner:
     """A learner with a random network of full size."""
     solver = make_solver(problem, base).to(device)
+    solver.captures_itself = solver.captures_itself and captured
     learner = Learner(solver, method, build(LearnerSettings, {**solver.learning, "precision": precision}))
     if not captured:
         learner._graphs = None

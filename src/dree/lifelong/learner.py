@@ -182,7 +182,7 @@ class Learner:
 
     def captures(self, nodes: int) -> bool:
         """Whether `differentiate` captures work on instances of so many nodes."""
-        return self._graphs is not None and self.solver.capturable(nodes)
+        return self._graphs is not None and self.best_only and self.solver.capturable(nodes)
 
     def generator(self, purpose: str) -> torch.Generator:
         """The generator of this batch for one purpose; each of several processes has its own."""

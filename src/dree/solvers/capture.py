@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -23,25 +25,51 @@ def capture(
     The graph, and what the work returned: tensors that a replay writes anew. The generator is one that the work draws
     from; its seed at a replay counts.
     """
-    graph = torch.cuda.CUDAGraph()
+    graph, here = torch.cuda.CUDAGraph(), torch.cuda.current_stream(stream.device)
     if generator is not None:
         graph.register_generator_state(generator)
-    stream.wait_stream(torch.cuda.current_stream())
+    stream.wait_stream(here)
+    collecting = gc.isenabled()
     with torch.cuda.stream(stream):
         work()
         stream.synchronize()
         _make_room()
+        gc.disable()  # no other graph may be freed meanwhile
         graph.capture_begin(pool=pool)
         try:
             result = work()
         finally:
             graph.capture_end()
-    torch.cuda.current_stream().wait_stream(stream)
+            if collecting:
+                gc.enable()
+    here.wait_stream(stream)
     return graph, result
+
+
+def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
+    """What some works return that need no gradient; while they are captured, each has a stream of its own."""
+    if torch.is_grad_enabled() or not captured(device):
+        return [work() for work in works]
+    here = torch.cuda.current_stream(device)
+    others = _side_streams(device, len(works) - 1)
+    results = []
+    for stream, work in zip([*others, here], works, strict=True):
+        stream.wait_stream(here)
+        with torch.cuda.stream(stream):
+            results.append(work())
+    for stream in others:
+        here.wait_stream(stream)
+    return results
+
+
+@cache
+def _side_streams(device: torch.device, count: int) -> list[torch.cuda.Stream]:
+    """Always the same: memory belongs to the stream it was first used on."""
+    return [torch.cuda.Stream(device) for _ in range(count)]  # type: ignore[no-untyped-call]
 
 
 def _make_room() -> None:
     """While work is captured nothing can be freed: if room is scarce, free what is only kept for later."""
     free, _ = torch.cuda.mem_get_info()
-    if free < torch.cuda.memory_reserved():
+    if free < 2 * torch.cuda.memory_reserved():  # works side by side need more than one after the other
         torch.cuda.empty_cache()

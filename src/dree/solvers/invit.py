@@ -93,7 +93,9 @@ class INViT(Solver):
 
     def candidates(self, instances: Instances, state: State) -> Tensor:
         """For CVRP the depot; then the nearest nodes that may be next, and -1 where there are no more: [..., K]."""
-        scene = self._look(instances, self.encode(instances), state.current, state, self._left(instances, state, 1))
+        scene = _look(
+            self.settings, instances, self.encode(instances), state.current, state, self._left(instances, state, 1)
+        )
         return scene.nodes.view(*state.current.shape, -1)
 
     def encode(self, instances: Instances) -> Neighbours:
@@ -139,20 +141,18 @@ class INViT(Solver):
         uniform_BPT: Tensor | None,
     ) -> Tensor:
         """Tours from given starts: [B, P, T]."""
-        if not self.capturable(instances.nodes):
+        if not (self.captures_itself and self.capturable(instances.nodes)):
             rollout = self._rollout(instances, starts_BP, neighbours, weights, uniform_BPT)
             return rollout.finish(lambda: rollout.step(rollout.left()))
-        weights = {**dict(self.network.named_parameters()), **weights}
+        weights = {**dict(neighbours.network.named_parameters()), **weights}
         fields, draws = instances.tensors(), () if uniform_BPT is None else (uniform_BPT,)
 
-        def make(given: tuple[Tensor, ...]) -> Rollout:
-            own, (starts, order), rest = given[: len(fields)], given[len(fields) :][:2], given[len(fields) + 2 :]
-            own_weights = dict(zip(weights, rest[len(draws) :], strict=True))
-            near, uniform = replace(neighbours, order=order), rest[0] if draws else None
-            return self._rollout(Instances(*own), starts, near, own_weights, uniform)
+        def make(given: tuple[Tensor, ...], own_weights: dict[str, Tensor]) -> Rollout:
+            own, (starts, order, *uniform) = given[: len(fields)], given[len(fields) :]
+            near = replace(neighbours, order=order)
+            return self._rollout(Instances(*own), starts, near, own_weights, uniform[0] if uniform else None)
 
-        inputs = (*fields, starts_BP, neighbours.order, *draws, *weights.values())
-        return self._captured_steps.run(inputs, make, key=uniform_BPT is None)
+        return self._captured_steps.run((*fields, starts_BP, neighbours.order, *draws), weights, make, key=bool(draws))
 
     def _rollout(
         self,
@@ -162,13 +162,14 @@ class INViT(Solver):
         weights: dict[str, Tensor],
         uniform_BPT: Tensor | None,
     ) -> Rollout:
-        """Tours from given starts, at their beginning."""
+        """Tours from given starts, at their beginning. It does not know this solver, which may keep it."""
+        settings = self.settings
 
-        def look(state: State, left: int) -> tuple[Tensor, Tensor]:
-            scene = self._look(instances, neighbours, starts_BP, state, left)
+        def look_around(state: State, left: int) -> tuple[Tensor, Tensor]:
+            scene = _look(settings, instances, neighbours, starts_BP, state, left)
             return neighbours.policy(scene, weights).exp(), scene.nodes
 
-        return Rollout(self.rules, instances, starts_BP, self._longest(instances), uniform_BPT, look)
+        return Rollout(self.rules, instances, starts_BP, self._longest(instances), uniform_BPT, look_around)
 
     def _longest(self, instances: Instances) -> int:
         """One more action than from a customer, where a tour may begin at the depot."""
@@ -242,7 +243,7 @@ class INViT(Solver):
         """The policy at the given states."""
         neighbours = encoding or self.encode(instances)
         left = self._left(instances, state, 1)
-        scene = self._look(instances, neighbours, starts_BP, state, left)
+        scene = _look(self.settings, instances, neighbours, starts_BP, state, left)
         count = self._budget(instances) // self._state_bytes(neighbours, left)
         return torch.cat(neighbours.policies(scene.parts(max(1, count)))).view(*starts_BP.shape, -1)
 
@@ -264,16 +265,8 @@ class INViT(Solver):
                 count = budget // (starts.numel() * self._state_bytes(neighbours, left))
                 steps = slice(begin, min(begin + max(1, count), decisions))
                 state = states.map(partial(_steps, steps))
-                yield chunk, steps, self._look(some, near, starts.expand_as(state.current), state, left)
+                yield chunk, steps, _look(self.settings, some, near, starts.expand_as(state.current), state, left)
                 begin = steps.stop
-
-    def _look(self, instances: Instances, neighbours: Neighbours, starts: Tensor, state: State, left: int) -> Scene:
-        """What is seen at some states [B, ...] of tours from given starts, with at most so many customers left."""
-        depth = state.current.ndim - 1
-        state = state.map(lambda tensor: tensor.flatten(1, depth))
-        order, slots, strict = neighbours.order, self.settings.action_view, self.settings.strict_capacity
-        others = max(self.settings.state_views) - slots
-        return look(instances, order, starts.flatten(1), state, left=left, slots=slots, others=others, strict=strict)
 
     def _left(self, instances: Instances, state: State, acted: int) -> int:
         """At most so many customers are left at any of these states, after so many actions or more."""
@@ -291,3 +284,14 @@ class INViT(Solver):
 
 def _steps(steps: slice, of_all: Tensor) -> Tensor:
     return of_all[:, :, steps]
+
+
+def _look(
+    settings: INViTSettings, instances: Instances, neighbours: Neighbours, starts: Tensor, state: State, left: int
+) -> Scene:
+    """What is seen at some states [B, ...] of tours from given starts, with at most so many customers left."""
+    depth = state.current.ndim - 1
+    state = state.map(lambda tensor: tensor.flatten(1, depth))
+    order, slots, strict = neighbours.order, settings.action_view, settings.strict_capacity
+    others = max(settings.state_views) - slots
+    return look(instances, order, starts.flatten(1), state, left=left, slots=slots, others=others, strict=strict)

@@ -6,7 +6,6 @@ Shapes: R states, A candidates, C = A actions, or A + 1 with the depot, K slots 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dree.errors import DreeError, unknown
-from dree.solvers.capture import captured
+from dree.solvers.capture import side_by_side
 from dree.solvers.invit_layers import QueryLayer, View
 from dree.solvers.invit_views import Scene
 from dree.solvers.precision import lowered
@@ -86,7 +85,7 @@ class INViTNetwork(nn.Module):
         actions = scene.closed.shape[1]
         candidates = actions - (scene.amounts is not None)
         with torch.autocast(scene.points.device.type, enabled=False):
-            seen = _side_by_side([partial(view, scene, candidates) for view in self.views], scene.points.device)
+            seen = side_by_side([partial(view, scene, candidates) for view in self.views], scene.points.device)
             keys, values = self._project(torch.cat([each[:, -actions:] for each in seen], dim=2))
             query = self.query(torch.cat([each[:, :-candidates].flatten(1) for each in seen], dim=1).to(exact))
             for layer, key, value in zip(self.decoder, keys, values, strict=False):
@@ -117,19 +116,3 @@ class INViTNetwork(nn.Module):
         settings = self.settings
         tokens: int = sum(2 + min(size, left) for size in (settings.action_view, *settings.state_views))
         return tokens * settings.layers * (10 * settings.width + settings.feed_forward) * element
-
-
-def _side_by_side(works: Sequence[Callable[[], Tensor]], device: torch.device) -> list[Tensor]:
-    """What some works return. A captured step has them side by side: each by itself leaves most of the device idle."""
-    if torch.is_grad_enabled() or not captured(device):
-        return [work() for work in works]
-    here = torch.cuda.current_stream()
-    others = [torch.cuda.Stream() for _ in works[1:]]  # type: ignore[no-untyped-call]
-    results = []
-    for stream, work in zip([*others, here], works, strict=True):
-        stream.wait_stream(here)
-        with torch.cuda.stream(stream):
-            results.append(work())
-    for stream in others:
-        here.wait_stream(stream)
-    return results

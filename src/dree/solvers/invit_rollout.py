@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dree.errors import DreeError
 from dree.problems import Instances, Rules, State
-from dree.solvers.capture import capture
+from dree.solvers.capture import capture, captured
 from dree.solvers.sampling import sample
 
 AHEAD = 8  # steps that are replayed before looking whether all tours have ended, as that means waiting
@@ -28,8 +28,11 @@ ENDLESS = (
     "demand exceeds the capacity (Instances.validated() says which), or equals it, which strict_capacity rules out."
 )
 
+KEPT_BYTES = 2**30  # what captured rollouts begin from; those that have not been used for longest go
+
 # From a state, and how many customers are left at most, to the policy there and the nodes of its slots: [R, K].
 Look = Callable[[State, int], tuple[Tensor, Tensor]]
+Make = Callable[[tuple[Tensor, ...], dict[str, Tensor]], "Rollout"]  # of inputs and weights
 
 
 class Rollout:
@@ -96,37 +99,69 @@ class Captured:
     inputs: tuple[Tensor, ...]
     step: Callable[[], None]
 
+    @property
+    def bytes(self) -> int:
+        """About the memory it takes."""
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.inputs)
+
 
 class CapturedSteps:
-    """Rollouts whose steps are captured, by the shapes of what they are made of."""
+    """Rollouts whose steps are captured, by the shapes of what they are made of.
+
+    All are captured on one stream into one pool: memory of one that is over serves for the next.
+    """
 
     def __init__(self) -> None:
-        self._captured: dict[tuple[object, ...], Captured] = {}
+        self._captured: dict[object, Captured] = {}  # those used last come last
+        self._weights: dict[object, dict[str, Tensor]] = {}
         self._pool: Any = None
+        self._stream: torch.cuda.Stream | None = None
 
     def __deepcopy__(self, memo: object) -> Self:
         """Of a solver that is copied: its copy captures its own."""
         return type(self)()
 
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        """Likewise of one that is pickled."""
+        return type(self), ()
+
     @torch.no_grad()
-    def run(self, inputs: tuple[Tensor, ...], make: Callable[[tuple[Tensor, ...]], Rollout], key: object) -> Tensor:
+    def run(self, inputs: tuple[Tensor, ...], weights: dict[str, Tensor], make: Make, key: object) -> Tensor:
         """All actions [B, P, T] of the rollout that is made of these. One captured before serves if only values differ.
 
         The key stands for everything else that a rollout depends on.
         """
-        whole_key = (key, *((tensor.shape, tensor.dtype) for tensor in inputs))
-        if whole_key not in self._captured:
+        if captured(inputs[0].device):
+            raise RuntimeError("INViT captures the steps of its tours, so solving cannot be part of captured work")
+        kinds = (inputs[0].device, *(weight.dtype for weight in weights.values()))
+        whole_key = (key, kinds, *((tensor.shape, tensor.dtype) for tensor in inputs))
+        own_weights = self._placed(weights, kinds)
+        found = self._captured.pop(whole_key, None)
+        if found is None:
             static = tuple(tensor.clone(memory_format=torch.contiguous_format) for tensor in inputs)
-            rollout = make(static)
-            self._captured[whole_key] = Captured(rollout, static, self._capture(rollout))
-        captured = self._captured[whole_key]
-        torch._foreach_copy_(captured.inputs, inputs)
-        captured.rollout.begin()
-        return captured.rollout.finish(captured.step, AHEAD)
+            rollout = make(static, own_weights)
+            found = Captured(rollout, static, self._capture(rollout))
+        self._captured[whole_key] = found
+        while len(self._captured) > 1 and sum(each.bytes for each in self._captured.values()) > KEPT_BYTES:
+            del self._captured[next(iter(self._captured))]
+        for place, tensor in zip(found.inputs, inputs, strict=True):
+            place.copy_(tensor)
+        found.rollout.begin()
+        return found.rollout.finish(found.step, AHEAD)
+
+    def _placed(self, weights: dict[str, Tensor], kinds: object) -> dict[str, Tensor]:
+        """The weights as they are now, where all captured steps look for them."""
+        if kinds not in self._weights:
+            self._weights[kinds] = {name: torch.empty_like(weight) for name, weight in weights.items()}
+        places = self._weights[kinds]
+        for kind in {weight.dtype for weight in weights.values()}:
+            names = [name for name, weight in weights.items() if weight.dtype == kind]
+            torch._foreach_copy_([places[name] for name in names], [weights[name] for name in names])
+        return places
 
     def _capture(self, rollout: Rollout) -> Callable[[], None]:
         """A step, to be replayed."""
         self._pool = self._pool or torch.cuda.graph_pool_handle()
-        stream = torch.cuda.Stream(rollout.instances.device)  # type: ignore[no-untyped-call]
-        graph, _ = capture(partial(rollout.step, rollout.instances.customers), stream, self._pool)
+        self._stream = self._stream or torch.cuda.Stream(rollout.instances.device)  # type: ignore[no-untyped-call]
+        graph, _ = capture(partial(rollout.step, rollout.instances.customers), self._stream, self._pool)
         return graph.replay

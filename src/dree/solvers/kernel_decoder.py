@@ -18,6 +18,7 @@ from dree.kernels.gradient import gradient_kernel, offset_gradient_kernel, score
 from dree.kernels.layout import gradient_layout, padded, rollout_layout, scores_layout
 from dree.kernels.rollout import rollout_kernel
 from dree.problems import Instances
+from dree.solvers.capture import captured
 from dree.solvers.decoding import ENDLESS, Decoder
 
 
@@ -98,7 +99,7 @@ class KernelDecoder(Decoder):
             **_shape(packed, self.heads),
         )
         if not record:
-            if not (lengths > 0).all():  # learning need not wait for this: its loss will not be finite
+            if not captured(packed.device) and not (lengths > 0).all():  # a loss will not be finite, that is enough
                 raise DreeError(ENDLESS)
             return actions, None
         return actions, (actions, KernelTape(self, starts, actions, log_prob, lengths - 1, tape, logsum, loads))

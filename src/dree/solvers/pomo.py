@@ -123,7 +123,7 @@ class POMO(Solver):
     def _layer_weights(self, low: torch.dtype | None) -> list[dict[str, Tensor]]:
         """Of each layer, the weights of its products in low precision, where one is wanted."""
         products = [layer.products() for layer in self.layers if isinstance(layer, EncoderLayer)]
-        if low is None:
+        if low is None or self.key.weight.dtype == torch.float64:  # which autocast leaves alone
             return [{} for _ in products]
         cast = iter(lowered([weight for weights in products for weight in weights.values()], low))
         return [{name: next(cast) for name in weights} for weights in products]

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from dree import kernels
 
@@ -49,6 +50,7 @@ class _Lowered(torch.autograd.Function):
         return _cast(weights, low)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         cast = iter(_cast(tuple(each for each in gradients if each is not None), ctx.exact))
         return None, *(None if each is None else next(cast) for each in gradients)

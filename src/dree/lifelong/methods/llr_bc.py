@@ -136,7 +136,7 @@ class LLRBC(Method):
             slot = self.collected.offer(chance)
             if slot is not None:
                 states = states or learner.solver.rules.hindsight(instances, actions)
-                encoding = encoding or learner.encode(instances)
+                encoding = learner.encode(instances) if encoding is None else encoding
                 state = states.map(partial(_at, step))
                 policy = learner.solver.decide(instances, starts, state, encoding=encoding)
                 self.collected.put(slot, Step(instances, starts, state, policy))
