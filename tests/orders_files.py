@@ -189,5 +189,5 @@ def date_spellings() -> Iterator[Case]:
     yield Case(
         "date 05/06/2022", written(table(day="05/06/2022")).encode(), message="--map dates=dmy or --map dates=mdy"
     )
-    yield Case("date Monday", written(table(day="Monday")).encode(), message="such as 'Monday'")
+    yield Case("date Monday", written(table(day="Monday")).encode(), message="the first is 'Monday'")
     yield Case("date 44716", written(table(day="44716")).encode(), message="No cell of the column 'date'")

@@ -74,7 +74,7 @@ def test_an_existing_run_is_not_overwritten_but_resumed(place):
     assert "exists already" in refused.stderr
     resumed = dree("run", "--resume", "runs/demo/dree", cwd=place)
     assert resumed.returncode == 0
-    assert "is at epoch 5 of 5" in resumed.stdout
+    assert "is at epoch 5 of 5: it is finished" in resumed.stdout
 
 
 def test_the_demo_compares_two_methods_in_a_table_and_a_page(tmp_path):
@@ -175,6 +175,8 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path):
         (["run", "--set", "epcohs=3"], "Did you mean 'epochs'"),
         (["run", "--config", "absent.json"], "There is no settings file"),
         (["run", "--resume", "nowhere"], "is not a run"),
+        (["run", "--epochs", "5", "--set", "epochs=10"], "'epochs' is given twice"),
+        (["run", "--method", "fine-tuning", "--set", "options.alpha=1"], "There is none."),
         (
             ["run", "--preset", "demo", "--set", "sizes.U=11"],
             "first cvrp-U11-text. Build them with: dree data build --problem cvrp --task U11",

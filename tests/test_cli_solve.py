@@ -6,6 +6,8 @@ import csv
 import itertools
 import json
 import math
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -142,6 +144,21 @@ def test_rows_that_cannot_be_routed_are_said_aloud_everywhere(runs, tmp_path):
     assert "2 rows of orders.csv could not be used" in (tmp_path / "x.html").read_text()
 
 
+def test_the_command_that_shows_such_rows_reads_the_file_in_the_same_way(runs, tmp_path):
+    file = write_orders(tmp_path / "orders.csv", more=[["2026-03-04", "heavy", "52.5", "13.4", 99]])
+    shown = invoke("solve", file, "--run", runs / "cvrp", "--capacity", 12.5, "--depot", "52.5,13.4")
+    command = re.search(r"with: dree (.*)", shown)[1]
+    assert "--capacity=12.5" in command
+    assert "over the capacity" in invoke(*shlex.split(command))
+
+
+def test_parts_of_an_order_are_not_taken_for_the_whole_without_a_word(runs, tmp_path):
+    rows = ["id,x,y,demand", "0,0,0,0", "1,1,0,4", "1,1,0,4", "2,0,1,3"]
+    (tmp_path / "parts.csv").write_text("\n".join(rows) + "\n")
+    shown = invoke("solve", tmp_path / "parts.csv", "--run", runs / "cvrp", "--capacity", 20, "--depot", "0,0")
+    assert "If rows with one id are parts of one order, add them up" in shown
+
+
 def test_of_several_days_one_must_be_named(runs, tmp_path):
     file = write_orders(tmp_path / "orders.csv", days=("2026-03-04", "2026-03-05"))
     with pytest.raises(DreeError, match=r"has 2 days. Say which with --day: 2026-03-04, 2026-03-05"):
@@ -232,7 +249,7 @@ def test_square_brackets_in_names_are_not_markup(runs, tmp_path):
         (["missing.csv"], "missing.csv"),
         (["stops.csv", "--capacity", "9", "--run", "runs/none"], "Train one with: dree demo"),
         (["stops.csv", "--capacity", "9", "--run", "RUNS/cvrp", "--png", "x.gif"], "png"),
-        (["stops.csv", "--capacity", "9", "--run", "RUNS/tsp"], "made for tsp"),
+        (["stops.csv", "--capacity", "9", "--run", "RUNS/tsp"], "makes one round trip"),
         (["stops.csv", "--capacity", "0"], "capacity must be a number above 0"),
         (["stops.csv", "--run", "RUNS/tsp", "--solver", "tsp-drift"], "Name one solver"),
         (["stops.csv", "--run", "RUNS/tsp", "--improve", "-1"], "seconds above 0"),
@@ -242,6 +259,10 @@ def test_square_brackets_in_names_are_not_markup(runs, tmp_path):
         (["stops.csv", "--run", "RUNS/tsp", "--csv", "x", "--json", "x"], "is an output already"),
         (["far.json", "--run", "RUNS/tsp"], "too far apart"),
         (["far.json", "--day", "today"], "belong to CSV files"),
+        (["stops.csv", "--html", "."], "it is a folder"),
+        (["stops.csv", "--csv", "/dev/null"], "it is no plain file"),
+        (["stops.csv", "--solver", "cvrp-drift"], "Add --capacity"),
+        (["stops.csv", "--capacity", "lots"], "not 'lots'"),
     ],
 )
 def test_bad_input_ends_in_a_message_without_traceback_and_writes_nothing(runs, tmp_path, arguments, message):

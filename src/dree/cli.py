@@ -140,10 +140,14 @@ def run(
         if given or settings or config or out or preset_name != "paper":
             raise DreeError("A resumed run keeps its settings and its folder: give --resume and nothing else.")
         resumed = Run.resume(resume, say, bar)
-        say(f"{resume} is at epoch {resumed.epoch} of {resumed.stream.epochs}.")
+        done = resumed.epoch == resumed.stream.epochs
+        say(f"{resume} is at epoch {resumed.epoch} of {resumed.stream.epochs}{': it is finished' if done else ''}.")
         _finish_run(resumed)
         return
-    changes = {**(_read_config(config) if config else {}), **given, **parse_assignments(settings or [])}
+    assigned = parse_assignments(settings or [])
+    for name in given.keys() & assigned.keys():
+        raise DreeError(f"'{name}' is given twice, by an option of its own and by --set. Leave one out.")
+    changes = {**(_read_config(config) if config else {}), **given, **assigned}
     if "options.without" in changes:
         check_ablation(changes.get("method", preset(preset_name).method))
     chosen = changed_preset(preset_name, changes)

@@ -42,7 +42,7 @@ def check(
 ) -> None:
     """Show what is understood of a file of orders: columns, first stops, days, every bad row. Nothing is written.
 
-    The exit code is 0 where there is something to route, else 1.
+    The exit code is 0 where there is something to route, 1 where not, 2 where the file cannot be read.
     """
     from dree.data.orders import read_orders
     from dree.data.orders_options import parse_capacity, parse_columns, parse_depot

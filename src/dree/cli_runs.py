@@ -62,7 +62,8 @@ def add_results(
 
     for each in collect(runs, folder, group, force):
         say(f"{'Kept' if each.new else 'There already'}: {each.path}")
-    say("The page about them: dree results write")
+    where = "" if folder == RESULTS else f" --folder {folder}"
+    say(f"The page about them: dree results write{where}")
 
 
 @results.command("write")

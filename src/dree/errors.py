@@ -16,4 +16,5 @@ def unknown(kind: str, name: object, choices: Iterable[str]) -> DreeError:
     folded = {choice.casefold(): choice for choice in names}
     near = difflib.get_close_matches(str(name).casefold(), list(folded), n=1, cutoff=0.5)
     hint = f" Did you mean '{folded[near[0]]}'?" if near else ""
-    return DreeError(f"Unknown {kind} '{name}'.{hint} Choose from: {', '.join(names)}.")
+    choice = f"Choose from: {', '.join(names)}." if names else "There is none."
+    return DreeError(f"Unknown {kind} '{name}'.{hint} {choice}")

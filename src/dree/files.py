@@ -17,16 +17,17 @@ from dree.errors import DreeError
 
 def write_bytes(path: Path, *parts: bytes | memoryview) -> Path:
     """Write a whole file, of one part or several, in one step; on the disk when this returns. Folders are made."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    target = plain_file(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("wb") as file:
                 file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(path)
-            sync_folder(path.parent)
+            temporary.replace(target)
+            sync_folder(target.parent)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
@@ -35,6 +36,13 @@ def write_bytes(path: Path, *parts: bytes | memoryview) -> Path:
             "Make room or choose another place."
         ) from error
     return path
+
+
+def plain_file(path: Path) -> Path:
+    """The file that a name leads to, through links, there already or not; refuse a folder, a device, a pipe."""
+    if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113  (pathlib's may fail themselves)
+        raise DreeError(f"Cannot write {path}: it is {'a folder' if path.is_dir() else 'no plain file'}. Name a file.")
+    return path.resolve() if path.is_symlink() else path
 
 
 def sync_folder(folder: Path) -> None:

@@ -232,7 +232,7 @@ def test_an_excel_file_in_german_is_read(read):
     assert (file.delimiter, file.decimal, file.bad) == (";", ",", ())
     assert file.days[0].places.tolist() == [[11.5, 48.1], [11.6, 48.2]]
     assert (file.days[0].demands.tolist(), file.days[0].units) == ([12505, 5], 10)
-    assert "1 lines above the header were passed over." in file.notes
+    assert "1 line above the header was passed over." in file.notes
 
 
 def test_where_nothing_is_left_there_are_no_days(read):

@@ -94,7 +94,7 @@ def test_another_order_than_two_is_refused():
 
 
 def test_a_column_without_any_date_is_refused():
-    with pytest.raises(DreeError, match=r"No cell of the column 'date' .* such as 'Monday'.*--map date=$"):
+    with pytest.raises(DreeError, match=r"No cell of the column 'date' .* the first is 'Monday'.*--map date=$"):
         days("Monday", "Tuesday")
     assert days("", "") == [None, None]
 

@@ -1,6 +1,7 @@
 """Saving figures: files by suffix, the same bytes every time, and no trace in the plotting library."""
 
 import base64
+import os
 from pathlib import Path
 
 import matplotlib
@@ -123,3 +124,17 @@ def test_a_figure_of_runs_is_saved_to_look_at_and_to_print(tmp_path):
     assert (png, pdf) == (tmp_path / "figures" / "curves.png", tmp_path / "figures" / "curves.pdf")
     assert png.read_bytes().startswith(SIGNATURES[".png"])
     assert pdf.read_bytes().startswith(SIGNATURES[".pdf"])
+
+
+def test_what_is_written_to_a_link_goes_to_the_file_it_leads_to(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "folder" / "file")
+    assert write_bytes(tmp_path / "link", b"content") == tmp_path / "link"
+    assert (tmp_path / "folder" / "file").read_bytes() == b"content"
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_a_pipe_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DreeError, match="no plain file"):
+        write_bytes(tmp_path / "pipe", b"content")
+    assert (tmp_path / "pipe").is_fifo()

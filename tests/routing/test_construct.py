@@ -122,7 +122,7 @@ def test_groups_are_near_routes_up_to_a_size():
 
 
 def test_a_solver_of_another_problem_is_refused():
-    with pytest.raises(DreeError, match="made for tsp, these orders are a cvrp"):
+    with pytest.raises(DreeError, match="makes one round trip, and a capacity is given"):
         construct(small_solver("tsp"), a_day(5, capacity=20))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,7 +20,7 @@ from dree.tasks.orders import Orders
 
 NO_COLUMNS: Mapping[str, str] = {}
 
-__all__ = ["BadRow", "OrderFile", "read_orders"]
+__all__ = ["BadRow", "OrderFile", "check_command", "read_orders"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,16 @@ class OrderFile:
         if not self.days:
             raise DreeError(f"{self.path} has no stop that can be routed. See why with: dree orders check {self.path}")
         return self.days
+
+
+def check_command(
+    path: Path, columns: Mapping[str, str], depot: tuple[float, float] | None, capacity: Decimal | None
+) -> str:
+    """The command that shows what is understood of a file that is read in this way."""
+    options = [f"--map={','.join(f'{meaning}={name}' for meaning, name in columns.items())}"] if columns else []
+    options += [] if depot is None else [f"--depot={depot[0]},{depot[1]}"]
+    options += [] if capacity is None else [f"--capacity={capacity}"]
+    return shlex.join(["dree", "orders", "check", str(path), *options])
 
 
 def read_orders(

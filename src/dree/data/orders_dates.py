@@ -54,8 +54,8 @@ def day_names(path: Path, column: str, cells: Sequence[str], order: str | None) 
     found = {cell: name for cell, name in names.items() if name is not None}
     if counts and not found:
         raise DreeError(
-            f"No cell of the column '{column}' in {path} is a date, such as '{next(iter(counts))}'. Write dates as "
-            "2022-06-04, name another column with --map date=NAME, or say that there is none: --map date="
+            f"No cell of the column '{column}' in {path} could be read as a date: the first is '{next(iter(counts))}'. "
+            "Write dates as 2022-06-04, name another column, --map date=NAME, or say that there is none: --map date="
         )
     return found
 

@@ -48,7 +48,7 @@ def parse_capacity(text: str) -> Decimal:
     try:
         capacity = Decimal(text.strip().replace(",", "."))
     except InvalidOperation:
-        capacity = Decimal("nan")
+        raise DreeError(f"The capacity must be a number above 0, not '{text}'.") from None
     return check_capacity(capacity)
 
 

@@ -123,5 +123,6 @@ def _notes(encoding: str, above: Sequence[str]) -> tuple[str, ...]:
         )
     passed = [line for line in above if line.strip() and not line.strip(' "').lower().startswith("sep=")]
     if passed:
-        notes.append(f"{len(passed)} lines above the header were passed over.")
+        lines = "1 line above the header was" if len(passed) == 1 else f"{len(passed)} lines above the header were"
+        notes.append(f"{lines} passed over.")
     return tuple(notes)

@@ -219,7 +219,8 @@ class Onlooker(RunFolder):
 def check_new(path: Path) -> None:
     """Refuse a place for a new run where there is something already."""
     if path.exists():
-        raise DreeError(f"{path} exists already. Continue it with --resume, or choose another folder with --out.")
+        go_on = "Continue it with --resume, or choose" if (path / "manifest.json").exists() else "It is no run. Choose"
+        raise DreeError(f"{path} exists already. {go_on} another folder with --out.")
 
 
 def _circumstances(settings: RunSettings) -> dict[str, Any]:

@@ -69,6 +69,8 @@ def contribution(before: Share | None, share: Share, unit: str) -> str:
     if share.note:
         return f"Not improved in {_seconds(share.seconds)} by {share.by}. {share.note}"
     change = 100 * (share.length / before.length - 1) if before.length else 0.0
+    if change > -0.05:
+        return f"Hardly improved, to {length}, in {_seconds(share.seconds)} by {share.by}."
     return f"Improved to {length} ({change:+.1f} %) in {_seconds(share.seconds)} by {share.by}."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
@@ -42,8 +43,8 @@ def runs_table(runs: Sequence[RunMetrics], means: Sequence[MeanMetrics]) -> Grou
         length = "" if kind.epochs is None else f"{kind.epochs} epochs, "
         title = f"{kind.method}, {kind.problem.upper()}, {kind.scenario}, {length}{kind.tests} tests"
         shown = measures_in(run.values.as_dict() for run in of_this)
-        table = Table(title=escape(title), title_justify="left")
-        table.add_column("run", min_width=14)
+        table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.add_column("run", min_width=14, overflow="fold")
         table.add_column(_which(kind))
         for name in shown:
             table.add_column(name, justify="right", no_wrap=True)

@@ -26,7 +26,11 @@ def construct(solver: Solver, orders: Orders, frame: Frame | None = None) -> Pla
     one begins with an insertion or with sectors around the depot. Then parts of the routes are made again.
     """
     if solver.rules.name != orders.problem:
-        raise DreeError(f"This solver was made for {solver.rules.name}, these orders are a {orders.problem}.")
+        raise DreeError(
+            "This solver makes routes of vehicles, and no capacity is given. Add --capacity, or take another solver."
+            if orders.problem == "tsp"
+            else "This solver makes one round trip, and a capacity is given. Leave it out, or take another solver."
+        )
     if np.abs(orders.nodes).max() > FARTHEST:
         raise DreeError("The coordinates lie too far apart for floating-point numbers. Use larger units.")
     frame = frame or orders.frame()
