@@ -85,6 +85,9 @@ def _carry_out(
     from dree.reproduce.suite import evaluate
 
     plan = make_plan(experiments, choice, out, obstacles(experiments, choice, say, bar))
+    if not plan.experiments:
+        reasons = [f"{experiment.name}: {reason}" for experiment, reason in plan.lacking]
+        raise DreeError(f"Nothing can be made, and nothing was written. {' '.join(reasons)}")
     say(_summary(plan, choice, out))
     try:
         with ExitStack() as stack:

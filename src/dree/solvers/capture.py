@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -29,21 +30,30 @@ def capture(
     if generator is not None:
         graph.register_generator_state(generator)
     stream.wait_stream(here)
-    collecting = gc.isenabled()
     with torch.cuda.stream(stream):
         work()
         stream.synchronize()
         _make_room()
-        gc.disable()  # no other graph may be freed meanwhile
-        graph.capture_begin(pool=pool)
-        try:
-            result = work()
-        finally:
-            graph.capture_end()
-            if collecting:
-                gc.enable()
+        with _uncollected():
+            graph.capture_begin(pool=pool)
+            try:
+                result = work()
+            finally:
+                graph.capture_end()
     here.wait_stream(stream)
     return graph, result
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing is collected meanwhile: it might be another graph, which cannot be freed while one is captured."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
