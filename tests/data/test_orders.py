@@ -275,5 +275,14 @@ def test_a_capacity_that_makes_no_sense_is_refused(text):
         parse_capacity(text)
 
 
+def test_a_name_beside_an_id_is_the_recipients(read):
+    text = "id,name,lat,lon\n7,Bakery,48.1,11.5\n,Kiosk,48.2,11.6\n8,,48.3,11.7\n"
+    (day,) = read(text).days
+    assert day.names == ("7", "Kiosk", "8")
+    assert day.recipients == ("Bakery", "", "")
+    (nameless,) = read("id,lat,lon\n7,48.1,11.5\n").days
+    assert nameless.recipients is None
+
+
 def test_a_capacity_is_read_exactly():
     assert (parse_capacity("12,5"), parse_capacity("1e3")) == (Decimal("12.5"), 1000)

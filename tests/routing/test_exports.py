@@ -89,6 +89,25 @@ def test_a_line_is_cut_at_the_180th_meridian():
     }
 
 
+def test_who_is_there_is_said_beside_the_name_where_it_is_known():
+    places = np.array([[7.8, 48.0], [7.9, 48.1], [7.7, 48.0]])
+    known = Orders("d", places, ("A1", "A2", "kiosk"), geographic=True, recipients=("Bakery", "Café", ""))
+    plan = Plan(known, ((2, 0, 1),))
+    assert [(row["name"], row["recipient"]) for row in as_rows(plan)] == [
+        ("kiosk", ""), ("A1", "Bakery"), ("A2", "Café")
+    ]  # fmt: skip
+    assert [node["recipient"] for node in as_plain(plan)["nodes"]] == ["Bakery", "Café", ""]
+    stops = [each["properties"] for each in as_geojson(plan)["features"] if each["properties"]["kind"] == "stop"]
+    assert [stop["recipient"] for stop in stops] == ["", "Bakery", "Café"]
+    unknown = Plan(Orders("d", places, ("A1", "A2", "kiosk"), geographic=True), ((2, 0, 1),))
+    assert "recipient" not in json.dumps([as_rows(unknown), as_plain(unknown), as_geojson(unknown)])
+
+
+def test_there_is_one_recipient_for_each_stop():
+    with pytest.raises(DreeError, match="2 stops and 1 recipients"):
+        Orders("d", np.array([[7.8, 48.0], [7.9, 48.1]]), ("a", "b"), geographic=True, recipients=("Bakery",))
+
+
 def test_places_nobody_knows_the_place_of_are_no_geojson():
     with pytest.raises(DreeError, match="plain x and y"):
         as_geojson(a_plan(geographic=False))

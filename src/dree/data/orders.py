@@ -104,14 +104,17 @@ def _day(
     table, place = rows.table, depots.of(day)
     ids, called = table.cells("id"), table.cells("name")
     names = tuple(ids[index] or called[index] or f"line {table.rows[index].line}" for index in part)
+    people = tuple(called[index] if ids[index] else "" for index in part)
+    recipients = people if any(people) else None
     if demands is None or capacity is None:
-        return Orders(day, rows.places[part], names, table.geographic, place)
+        return Orders(day, rows.places[part], names, table.geographic, place, recipients=recipients)
     if place is None:
         raise DreeError(f"{table.path}: with a capacity, {day} needs a depot. To say where: {HOW}.")
     chosen = [demands[index] for index in part]
     units = 10 ** max(map(decimals, {*chosen, capacity}))
     whole = np.array([int(demand * units) for demand in chosen], np.int64)
-    return Orders(day, rows.places[part], names, table.geographic, place, whole, int(capacity * units), units)
+    limit = int(capacity * units)
+    return Orders(day, rows.places[part], names, table.geographic, place, whole, limit, units, recipients)
 
 
 def _notes(table: Table, rows: Rows, capacity: Decimal | None) -> list[str]:

@@ -67,11 +67,12 @@ def _rounded(point: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]
 
 def _words(visit: Any, plan: Plan) -> list[str]:
     """What is said of a stop below its name."""
+    who = [visit.recipient] if visit.recipient else []
     demand = [] if visit.demand is None else [f"demand {write_number(visit.demand)}"]
     place = _place(visit.place, plan.orders.geographic)
     start = "the start" if plan.orders.depot is None else "the depot"
     after = f"after {write_length(visit.distance, plan.unit)} from {start}"
-    return [f"route {visit.route}, stop {visit.position}", *demand, after, place]
+    return [*who, f"route {visit.route}, stop {visit.position}", *demand, after, place]
 
 
 def _place(place: tuple[float, float], geographic: bool) -> str:
@@ -98,7 +99,7 @@ def _routes(plan: Plan) -> list[dict[str, Any]]:
         rows = [
             {
                 "position": visit.position,
-                "name": visit.name,
+                "name": f"{visit.name}, {visit.recipient}" if visit.recipient else visit.name,
                 "place": _place(visit.place, plan.orders.geographic),
                 "demand": None if visit.demand is None else write_number(visit.demand),
                 "distance": write_length(visit.distance, plan.unit, bare=True),

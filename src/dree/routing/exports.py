@@ -21,6 +21,8 @@ def as_plain(plan: Plan) -> dict[str, Any]:
     """Plain values: `routes` lists node numbers, and `nodes` says what they are; with a depot, node 0 is the depot."""
     orders, first = plan.orders, plan.orders.depot is not None
     nodes = [{"name": name, **_place(place, plan)} for name, place in zip(orders.names, orders.places, strict=True)]
+    if orders.recipients is not None:
+        nodes = [{**node, "recipient": each} for node, each in zip(nodes, orders.recipients, strict=True)]
     if orders.demands is not None:
         nodes = [{**node, "demand": plan.amount(each)} for node, each in zip(nodes, orders.demands, strict=True)]
     depot = [{"name": "depot", **_place(orders.nodes[0], plan)}] if first else []
@@ -41,7 +43,8 @@ def as_rows(plan: Plan) -> list[dict[str, Any]]:
     """A row for each stop, in the order in which they are visited."""
     rows = []
     for visit in plan.visits:
-        row = {"route": visit.route, "position": visit.position, "name": visit.name}
+        row: dict[str, Any] = {"route": visit.route, "position": visit.position, "name": visit.name}
+        row |= {} if visit.recipient is None else {"recipient": visit.recipient}
         row |= _place(np.array(visit.place), plan)
         if visit.demand is not None:
             row["demand"] = visit.demand
@@ -64,6 +67,7 @@ def as_geojson(plan: Plan) -> dict[str, Any]:
         _feature(
             {"type": "Point", "coordinates": _position(np.array(visit.place))},
             {"kind": "stop", "route": visit.route, "position": visit.position, "name": visit.name}
+            | ({} if visit.recipient is None else {"recipient": visit.recipient})
             | ({} if visit.demand is None else {"demand": visit.demand})
             | {"distance_km": round(visit.distance, METRES)},
         )

@@ -27,6 +27,7 @@ class Visit:
     place: tuple[float, float]  # longitude and latitude, or x and y
     demand: float | None  # in the customer's unit
     distance: float  # on this route up to here
+    recipient: str | None  # who is there, where the customer says that of any stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,8 @@ class Plan:
                 x, y = orders.places[stop].tolist()
                 demand = None if orders.demands is None else self.amount(orders.demands[stop])
                 travelled = so_far[index + (orders.depot is not None)]
-                yield Visit(number, index + 1, stop, orders.names[stop], (x, y), demand, travelled)
+                recipient = None if orders.recipients is None else orders.recipients[stop]
+                yield Visit(number, index + 1, stop, orders.names[stop], (x, y), demand, travelled, recipient)
 
     def walk(self, route: Sequence[int]) -> Places:
         """The places of a route in the order of travel, from the depot or the first stop and back to it."""

@@ -36,6 +36,9 @@ class Orders:
     demands: NDArray[np.int64] | None = None  # [M], in such units that all are whole numbers
     capacity: int | None = None  # in the same units
     units: int = 1  # of them in one of the customer's units: 10 where a demand is 2.5
+    recipients: tuple[str, ...] | None = (
+        None  # [M] who is there, where that is said beside the names; empty: nobody knows
+    )
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a day's work."""
@@ -43,6 +46,8 @@ class Orders:
             raise DreeError(f"{self.day} must have stops, and all of them finite coordinates.")
         if len(self.names) != len(self.places):
             raise DreeError(f"{self.day} has {len(self.places)} stops and {len(self.names)} names for them.")
+        if self.recipients is not None and len(self.recipients) != len(self.places):
+            raise DreeError(f"{self.day} has {len(self.places)} stops and {len(self.recipients)} recipients.")
         if (self.demands is None) != (self.capacity is None):
             raise DreeError("Demands and capacity go together: give both (several routes) or neither (one tour).")
         if self.demands is None or self.capacity is None:
