@@ -325,7 +325,7 @@ def test_while_it_is_captured_nothing_is_asked_of_the_device(problem, low, monke
         encoding, starts = replace(solver.encode(instances), low=low), solver.starts(instances, dice())
         uniform = torch.rand(3, 1, 23)
         with torch.no_grad():
-            rollout = solver._rollout(instances, starts, encoding, encoding.weights(), uniform)
+            rollout = solver._rollout(invit.Beginning(instances, starts, encoding, uniform), encoding.weights())
             rollout.step(11)
         tours = Tours(rollout.actions, solver.rules.cost(instances, rollout.actions))
         loss = solver.score(instances, tours, encoding=encoding).weighted

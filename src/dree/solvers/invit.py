@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -64,6 +64,15 @@ class Neighbours:
         if len(scenes) == 1 or not torch.is_grad_enabled():
             return [self.policy(scene) for scene in scenes]
         return [checkpoint(self.policy, scene, use_reentrant=False, preserve_rng_state=False) for scene in scenes]
+
+
+class Beginning(NamedTuple):
+    """What tours are made from."""
+
+    instances: Instances
+    starts: Tensor  # [B, P]
+    neighbours: Neighbours
+    uniform: Tensor | None = None  # [B, P, T] by which decisions are drawn; None: they are greedy
 
 
 class INViT(Solver):
@@ -126,50 +135,38 @@ class INViT(Solver):
         chunks, parts = split(len(instances), starts.shape[1], row_bytes, self._budget(instances)), []
         for rows, columns in chunks:
             draws = None if uniform is None else uniform[rows, columns]
-            parts.append(self._roll(instances[rows], starts[rows, columns], neighbours[rows], weights, draws))
+            begin = Beginning(instances[rows], starts[rows, columns], neighbours[rows], draws)
+            parts.append(self._roll(begin, weights))
         actions = starts.new_zeros(*starts.shape, max(part.shape[-1] for part in parts))
         for (rows, columns), part in zip(chunks, parts, strict=True):
             actions[rows, columns, : part.shape[-1]] = part
         return Tours(actions, self.rules.cost(instances, actions))
 
-    def _roll(
-        self,
-        instances: Instances,
-        starts_BP: Tensor,
-        neighbours: Neighbours,
-        weights: dict[str, Tensor],
-        uniform_BPT: Tensor | None,
-    ) -> Tensor:
+    def _roll(self, begin: Beginning, weights: dict[str, Tensor]) -> Tensor:
         """Tours from given starts: [B, P, T]."""
-        if not (self.captures_itself and self.capturable(instances.nodes)):
-            rollout = self._rollout(instances, starts_BP, neighbours, weights, uniform_BPT)
+        if not (self.captures_itself and self.capturable(begin.instances.nodes)):
+            rollout = self._rollout(begin, weights)
             return rollout.finish(lambda: rollout.step(rollout.left()))
-        weights = {**dict(neighbours.network.named_parameters()), **weights}
-        fields, draws = instances.tensors(), () if uniform_BPT is None else (uniform_BPT,)
+        weights = {**dict(begin.neighbours.network.named_parameters()), **weights}
+        fields, draws = begin.instances.tensors(), () if begin.uniform is None else (begin.uniform,)
 
         def make(given: tuple[Tensor, ...], own_weights: dict[str, Tensor]) -> Rollout:
             own, (starts, order, *uniform) = given[: len(fields)], given[len(fields) :]
-            near = replace(neighbours, order=order)
-            return self._rollout(Instances(*own), starts, near, own_weights, uniform[0] if uniform else None)
+            near = replace(begin.neighbours, order=order)
+            return self._rollout(Beginning(Instances(*own), starts, near, *uniform), own_weights)
 
-        return self._captured_steps.run((*fields, starts_BP, neighbours.order, *draws), weights, make, key=bool(draws))
+        inputs = (*fields, begin.starts, begin.neighbours.order, *draws)
+        return self._captured_steps.run(inputs, weights, make, key=bool(draws))
 
-    def _rollout(
-        self,
-        instances: Instances,
-        starts_BP: Tensor,
-        neighbours: Neighbours,
-        weights: dict[str, Tensor],
-        uniform_BPT: Tensor | None,
-    ) -> Rollout:
+    def _rollout(self, begin: Beginning, weights: dict[str, Tensor]) -> Rollout:
         """Tours from given starts, at their beginning. It does not know this solver, which may keep it."""
-        settings = self.settings
+        settings, (instances, starts, neighbours, uniform) = self.settings, begin
 
         def look_around(state: State, left: int) -> tuple[Tensor, Tensor]:
-            scene = _look(settings, instances, neighbours, starts_BP, state, left)
+            scene = _look(settings, instances, neighbours, starts, state, left)
             return neighbours.policy(scene, weights).exp(), scene.nodes
 
-        return Rollout(self.rules, instances, starts_BP, self._longest(instances), uniform_BPT, look_around)
+        return Rollout(self.rules, instances, starts, self._longest(instances), uniform, look_around)
 
     def _longest(self, instances: Instances) -> int:
         """One more action than from a customer, where a tour may begin at the depot."""
