@@ -152,6 +152,12 @@ def test_the_command_that_shows_such_rows_reads_the_file_in_the_same_way(runs, t
     assert "over the capacity" in invoke(*shlex.split(command))
 
 
+def test_so_does_the_command_where_no_row_can_be_routed(runs, tmp_path):
+    file = write_orders(tmp_path / "orders.csv")
+    with pytest.raises(DreeError, match=r"no stop that can be routed.*--capacity=0.5"):
+        invoke("solve", file, "--run", runs / "cvrp", "--capacity", 0.5, "--depot", "52.5,13.4")
+
+
 def test_parts_of_an_order_are_not_taken_for_the_whole_without_a_word(runs, tmp_path):
     rows = ["id,x,y,demand", "0,0,0,0", "1,1,0,4", "1,1,0,4", "2,0,1,3"]
     (tmp_path / "parts.csv").write_text("\n".join(rows) + "\n")

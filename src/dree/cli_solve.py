@@ -90,7 +90,7 @@ def _check_places(file: Path, wanted: Wanted) -> None:
     from dree.files import plain_file
 
     taken = {file.resolve(): "the file of orders"}
-    for path in (each for each in wanted if each is not None):
+    for path in filter(None, wanted):
         plain_file(path)
         if path.resolve() in taken:
             raise DreeError(f"{path} is {taken[path.resolve()]} already. Write to another file; nothing was written.")
@@ -117,16 +117,18 @@ def _problem(file: Path, day: str | None, columns: str | None, depot: str | None
 
 def _read(file: Path, state: State | None, columns: str | None, depot: str | None, capacity: str | None) -> OrderFile:
     """The orders in a CSV file; what is not said about them is as the state has it. Bad rows are said aloud."""
-    from dree.data.orders import check_command, read_orders
+    from dree.data.orders import read_orders
     from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
     from dree.data.orders_rows import SAME_ID
     from dree.service.days import Given, given_of
 
     known = Given() if state is None else given_of(state.settings)
-    meanings = (known.columns or {}) if columns is None else parse_columns(columns)
-    place = known.depot if depot is None else parse_depot(depot)
-    limit = known.capacity if capacity is None else parse_capacity(capacity)
-    found = read_orders(file, meanings, depot=place, capacity=limit)
+    found = read_orders(
+        file,
+        (known.columns or {}) if columns is None else parse_columns(columns),
+        depot=known.depot if depot is None else parse_depot(depot),
+        capacity=known.capacity if capacity is None else parse_capacity(capacity),
+    )
     for note in found.notes:
         say(note)
     if found.bad:
@@ -134,7 +136,7 @@ def _read(file: Path, state: State | None, columns: str | None, depot: str | Non
         rows = "1 row is" if len(found.bad) == 1 else f"{len(found.bad)} rows are"
         say(
             f"{rows} not routed, first line {first.line}: {first.reason}. "
-            f"See {'it' if len(found.bad) == 1 else 'them all'} with: {check_command(file, meanings, place, limit)}"
+            f"See {'it' if len(found.bad) == 1 else 'them all'} with: {found.command}"
         )
     if any(row.reason == SAME_ID for row in found.bad) and any(day.demands is not None for day in found.days):
         say("Nor are their demands counted. If rows with one id are parts of one order, add them up to one row first.")

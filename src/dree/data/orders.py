@@ -20,7 +20,7 @@ from dree.tasks.orders import Orders
 
 NO_COLUMNS: Mapping[str, str] = {}
 
-__all__ = ["BadRow", "OrderFile", "check_command", "read_orders"]
+__all__ = ["BadRow", "OrderFile", "read_orders"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,22 +36,13 @@ class OrderFile:
     columns: Mapping[str, str]  # meaning -> name of the column, such as date -> ds
     depot: str  # how it was found, in words
     notes: tuple[str, ...]  # sentences that a person should read: what was assumed, what is not used
+    command: str  # that shows all this, and every bad row
 
     def days_to_route(self) -> tuple[Orders, ...]:
         """The days; an error where there are none."""
         if not self.days:
-            raise DreeError(f"{self.path} has no stop that can be routed. See why with: dree orders check {self.path}")
+            raise DreeError(f"{self.path} has no stop that can be routed. See why with: {self.command}")
         return self.days
-
-
-def check_command(
-    path: Path, columns: Mapping[str, str], depot: tuple[float, float] | None, capacity: Decimal | None
-) -> str:
-    """The command that shows what is understood of a file that is read in this way."""
-    options = [f"--map={','.join(f'{meaning}={name}' for meaning, name in columns.items())}"] if columns else []
-    options += [] if depot is None else [f"--depot={depot[0]},{depot[1]}"]
-    options += [] if capacity is None else [f"--capacity={capacity}"]
-    return shlex.join(["dree", "orders", "check", str(path), *options])
 
 
 def read_orders(
@@ -89,7 +80,18 @@ def read_orders(
         {meaning: column.name for meaning, column in table.columns.items()},
         depots.how,
         (*table.notes, *depots.notes, *_notes(table, rows, capacity)),
+        _command(path, columns, depot, capacity),
     )
+
+
+def _command(
+    path: Path, columns: Mapping[str, str], depot: tuple[float, float] | None, capacity: Decimal | None
+) -> str:
+    """The command that shows what is understood of a file that is read in this way."""
+    options = [f"--map={','.join(f'{meaning}={name}' for meaning, name in columns.items())}"] if columns else []
+    options += [] if depot is None else [f"--depot={depot[0]},{depot[1]}"]
+    options += [] if capacity is None else [f"--capacity={capacity}"]
+    return shlex.join(["dree", "orders", "check", str(path), *options])
 
 
 def _day(

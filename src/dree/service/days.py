@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dree.bars import Say
-from dree.data.orders import NO_COLUMNS, check_command, read_orders
+from dree.data.orders import NO_COLUMNS, read_orders
 from dree.errors import DreeError
 from dree.service.records import Day, Settings
 from dree.tasks.orders import LEAST_STOPS, Orders
@@ -35,13 +35,11 @@ def read_days(files: Sequence[Path], given: Given, settings: Settings | None, sa
         given = _as_in_state(given, settings)
     days: list[Orders] = []
     for path in files:
-        columns = given.columns or NO_COLUMNS
-        file = read_orders(path, columns, depot=given.depot, capacity=given.capacity)
+        file = read_orders(path, given.columns or NO_COLUMNS, depot=given.depot, capacity=given.capacity)
         for note in file.notes:
             say(f"{path}: {note}")
         if file.bad:
-            why = check_command(path, columns, given.depot, given.capacity)
-            say(f"{path}: rows that are left out: {len(file.bad)}. See why with: {why}")
+            say(f"{path}: rows that are left out: {len(file.bad)}. See why with: {file.command}")
         days += file.days_to_route()
     days.sort(key=lambda day: day.day)
     fixed = settings or settings_of(days[0], given)
