@@ -136,6 +136,20 @@ def test_behaviour_and_its_gradient_are_those_of_the_other_decoders(problem, mon
     assert (our_gradient - their_gradient).norm() <= 1e-4 * their_gradient.norm()
 
 
+def test_the_distance_from_a_teacher_and_its_gradient_are_those_of_the_other_decoders(problem, monkeypatch):
+    """Tours of a CVRP are padded here: after their end both policies can only stay at the depot."""
+    instances, solver, teacher = random_instances(problem, 3, 6, seed=1), solver_of(problem), solver_of(problem, seed=1)
+    tours = solver.solve(instances, generator=torch.Generator().manual_seed(0))
+    results = []
+    for by_kernel in (True, False):
+        monkeypatch.setattr(pomo, "kernels_serve", lambda *_, serve=by_kernel: serve)
+        score = solver.imitate(instances, tours, teacher.encode(instances))
+        results.append((score.per_tour, gradients(solver, score.weighted)))
+    (ours, our_gradient), (theirs, their_gradient) = results
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    assert (our_gradient - their_gradient).norm() <= 1e-4 * their_gradient.norm()
+
+
 @pytest.mark.parametrize("generator", [None, torch.Generator()])
 def test_a_tour_that_does_not_end_is_an_error(generator, monkeypatch):
     impossible = Instances(torch.rand(1, 3, 2), torch.tensor([[0, 1, 9]]), torch.tensor([5]))

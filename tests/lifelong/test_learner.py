@@ -112,6 +112,29 @@ def test_a_replayed_loss_is_added_and_hooks_run_in_order(problem):
     assert not same(plain, replaying)
 
 
+@pytest.mark.parametrize("best_only", [False, True])
+def test_a_pull_is_added_to_the_loss_of_every_lesson_and_sees_all_of_it(problem, best_only):
+    seen = []
+
+    class Pull(Method):
+        def pull(self, learner):
+            def loss(lesson):
+                seen.append(lesson.tours.costs.shape)
+                return learner.solver.key.weight.sum()
+
+            return loss
+
+    batch = random_instances(problem, 2, 5, seed=1)
+    pupil = learner(problem, Pull())
+    pupil.best_only = best_only
+    solvers_own = learner(problem).learn(batch).loss
+    own, again = (pupil.loss(pupil.attempt(batch, "solve")) for _ in range(2))
+    assert own.equal(again)
+    torch.testing.assert_close(own, solvers_own + pupil.solver.key.weight.sum())
+    assert pupil.learn(batch).loss.equal(own.detach())
+    assert seen == [(16, 5)] * 3
+
+
 def test_a_seed_fixes_learning_bit_for_bit(problem):
     one, other = learner(problem), learner(problem)
     for seed in range(3):

@@ -166,6 +166,16 @@ class OwnStep(FineTuning):
             learner.solver.key.weight *= 0.5
 
 
+class PullsAtNothing(FineTuning):
+    def pull(self, learner):
+        return lambda lesson: learner.solver.key.weight.detach().sum()
+
+
+class PullChangesTheLesson(FineTuning):
+    def pull(self, learner):
+        return lambda lesson: lesson.instances.coords.mul_(0.5).sum() * learner.solver.key.weight.sum()
+
+
 class ChangesTheLesson(FineTuning):
     def remember(self, learner, lesson: Lesson):
         lesson.instances.coords.mul_(0.5)
@@ -230,6 +240,8 @@ class PlainOptions(FineTuning):
         (NoGradient, "gives a loss without a gradient"),
         (OwnBackward, "changes the solver's gradients in place"),
         (OwnStep, "changes the solver's weights in place"),
+        (PullsAtNothing, "PullsAtNothing.pull gives a loss without a gradient"),
+        (PullChangesTheLesson, "PullChangesTheLesson.pull changes the lesson in place"),
         (ChangesTheLesson, "ChangesTheLesson.remember changes the lesson in place"),
         (OwnRate, "OwnRate.begin changes the optimiser's settings"),
         (FromNowhere, r"the task U6, whose instances \(tsp, 6 customers\) are of no task of the stream"),

@@ -39,6 +39,10 @@ class Graphs:
         self.flat = flat
         self._lanes: list[Lane] = []
 
+    def forget(self) -> None:
+        """Capture everything anew from now on."""
+        self._lanes.clear()
+
     def differentiate(
         self, name: str, work: Work, pieces: Sequence[tuple[Tensor, ...]], seed: int
     ) -> list[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 """The learner: the paper's Algorithm 1 for any solver and any method.
 
-One call of `learn` is one iteration: solve a batch, take the solver's own loss, add what the method replays, make
-one step of the optimiser, and let the method remember.
+One call of `learn` is one iteration: solve a batch, take its loss, which is the solver's own and the method's pull, add
+what the method replays, make one step of the optimiser, and let the method remember.
 """
 
 from __future__ import annotations
@@ -113,14 +113,15 @@ class Learner:
 
         def work(generator: torch.Generator, given: Instances) -> tuple[Tensor, Lesson]:
             lesson = self._solve(given, generator)
-            return reinforce(self.solver, lesson), lesson.best_only(self.solver)
+            return self.loss(lesson), lesson.best_only(self.solver)
 
         if self.solver.captures_itself:
             loss, best = work(self.generator(purpose), instances)
             # At once: what is captured in between must meet nothing that belongs to work outside of it.
             loss = with_gradient(loss.detach(), [self._flat.weights], [self._flat.gradient_of(loss)])
         else:
-            loss, best = self.differentiate("attempt", work, instances, purpose=purpose)
+            name = "attempt" if self.method.pull(self) is None else "attempt with a pull"
+            loss, best = self.differentiate(name, work, instances, purpose=purpose)
         return replace(best, loss=loss)
 
     def _solve(self, instances: Instances, generator: torch.Generator) -> Lesson:
@@ -146,8 +147,11 @@ class Learner:
             self.baseline.test(self, stream.task(epoch), generator)
 
     def loss(self, lesson: Lesson) -> Tensor:
-        """The base solver's own loss."""
-        return reinforce(self.solver, lesson) if lesson.loss is None else lesson.loss
+        """A lesson's own loss: the base solver's and, where the method has one, its pull."""
+        if lesson.loss is not None:
+            return lesson.loss
+        loss, pull = reinforce(self.solver, lesson), self.method.pull(self)
+        return loss if pull is None else loss + pull(lesson)
 
     def differentiate(
         self, name: str, work: Work, instances: Instances, *inputs: Tensor, purpose: str = ""
@@ -155,8 +159,8 @@ class Learner:
         """What some work returns for some instances and inputs, the first of it being a scalar with gradient.
 
         The work is given a generator, then these. On a CUDA device it is captured once for each shape of them and
-        replayed after that: it must depend on nothing but them, the generator and the solver's weights, and what it
-        returns must be tensors or be able to `map` their tensors.
+        replayed after that: it must depend on nothing but them, the generator, the solver's weights and tensors that
+        stay in place, and what it returns must be tensors or be able to `map` their tensors.
         """
         (result,) = self.differentiate_each(name, work, [(instances, inputs)], purpose)
         return result
@@ -225,6 +229,8 @@ class Learner:
         self.solver.load_state_dict(state["solver"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.method.load_state_dict(state["method"], self)
+        if self._graphs is not None:
+            self._graphs.forget()  # they may read what the method had before
         if self.baseline is not None:
             self.baseline.load_state_dict(state["baseline"])
 

@@ -25,6 +25,7 @@ from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.capture import captured
 from dree.solvers.chunks import Chunk, GradientSum, split
+from dree.solvers.divergence import divergence
 from dree.solvers.invit_network import INViTNetwork, INViTSettings
 from dree.solvers.invit_rollout import CapturedSteps, Rollout
 from dree.solvers.invit_views import Scene, look, sort_neighbours
@@ -195,14 +196,13 @@ class INViT(Solver):
     ) -> Score:
         """Both policies at all decisions of all tours in parallel, in chunks."""
 
-        def divergence(policy: Tensor, scene: Scene, _: Tensor) -> Tensor:
+        def distance(policy: Tensor, scene: Scene, _: Tensor) -> Tensor:
             with torch.no_grad():
                 target = teacher.policy(scene)
-            difference = (target - policy).masked_fill(target == -math.inf, 0)
-            return (target.exp() * difference).sum(-1)
+            return divergence(policy, target, dims=1)
 
         ones = torch.ones_like(tours.costs)
-        return self._sum(divergence, encoding or self.encode(instances), instances, tours.actions, ones)
+        return self._sum(distance, encoding or self.encode(instances), instances, tours.actions, ones)
 
     def _sum(
         self,

@@ -185,7 +185,8 @@ class _Scores(torch.autograd.Function):
         tours = starts.shape[1]
         steps = current.shape[1] // tours
         gradient = packed.new_full((*mask.shape[:2], padded(mask.shape[2])), -0.0)
-        gradient[..., : mask.shape[2]] = torch.where(mask == -torch.inf, -0.0, upstream[0] + 0.0)
+        real = gradient[..., : mask.shape[2]]
+        torch.add(upstream[0], 0.0, out=real).masked_fill_(mask == -torch.inf, -0.0)  # no minus zero elsewhere
         gradients = _gradients(
             ctx.heads,
             (packed, load_query, offset),

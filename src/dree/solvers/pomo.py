@@ -20,6 +20,7 @@ from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
 from dree.solvers.decoding import ENDLESS, Decoder, TableDecoder, kernels_serve, make_decoder
+from dree.solvers.divergence import divergence
 from dree.solvers.layers import EncoderLayer, NodeNorm
 from dree.solvers.precision import autocast_precision, lowered
 from dree.solvers.sampling import sample
@@ -225,14 +226,13 @@ class POMO(Solver):
         decoder = encoding or self.encode(instances)
         actions = tours.actions
 
-        def divergence(policy: Tensor, chunk: Chunk) -> Tensor:
+        def distance(policy: Tensor, chunk: Chunk) -> Tensor:
             rows, _ = chunk
             with torch.no_grad():
                 target = self._hindsight(teacher[rows], instances[rows], actions[chunk])
-            difference = (target - policy).masked_fill(target == -math.inf, 0)
-            return (target.exp() * difference).sum((-1, -2))
+            return divergence(policy, target, dims=2)
 
-        return self._sum(divergence, decoder, instances, actions, torch.ones_like(tours.costs))
+        return self._sum(distance, decoder, instances, actions, torch.ones_like(tours.costs))
 
     def _sum(
         self,
@@ -277,7 +277,7 @@ class POMO(Solver):
         """Clipped and masked scores of the next node: [..., N] for a state of shape [...]."""
         share, mask = _view(instances, state, decoder.dtype)
         scores = decoder.scores(state.current.flatten(1), context, share, mask)
-        return (scores.tanh() * self.settings.clip + mask).view(state.blocked.shape)
+        return mask.add(scores.tanh(), alpha=self.settings.clip).view(state.blocked.shape)
 
 
 def _view(instances: Instances, state: State, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:

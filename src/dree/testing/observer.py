@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,29 +38,30 @@ class Observer(Method):
         require(isinstance(task, Task), f"{self.name}.choose gives a {type(task).__name__}, not a Task.")
         return task
 
+    def pull(self, learner: Learner) -> Callable[[Lesson], Tensor] | None:
+        """Checked as `replay` is, whenever it is called."""
+        with self._watch("pull", learner):
+            pull = self.method.pull(learner)
+        if pull is None:
+            return None
+
+        def watched(lesson: Lesson) -> Tensor:
+            with self._watch("pull", learner, lesson):
+                loss = pull(lesson)
+            return _sound(loss, f"{self.name}.pull")
+
+        return watched
+
     def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
         """Checked to give a loss or None, and to leave weights, gradients and the lesson alone."""
-        before = _versions(learner, lesson)
-        with self._watch("replay", learner):
+        with self._watch("replay", learner, lesson):
             loss = self.method.replay(learner, lesson)
-        what = f"{self.name}.replay"
-        for name, version in _versions(learner, lesson).items():
-            require(version == before[name], f"{what} changes {name} in place. {_ADVICE[name]}")
-        if loss is None:
-            return None
-        require(isinstance(loss, Tensor), f"{what} gives a {type(loss).__name__}, not a tensor or None.")
-        require(loss.ndim == 0, f"{what} gives a loss of shape {list(loss.shape)}; it must be a single number.")
-        require(loss.isfinite(), f"{what} gives the loss {loss.item()}, which is not finite.")
-        require(loss.requires_grad, f"{what} gives a loss without a gradient, so nothing is learned from it.")
-        return loss
+        return None if loss is None else _sound(loss, f"{self.name}.replay")
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Checked to leave weights and the lesson alone."""
-        before = _versions(learner, lesson)
-        with self._watch("remember", learner):
+        with self._watch("remember", learner, lesson):
             self.method.remember(learner, lesson)
-        for name, version in _versions(learner, lesson).items():
-            require(version == before[name], f"{self.name}.remember changes {name} in place. {_ADVICE[name]}")
 
     def end(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """Checked for randomness and settings."""
@@ -96,11 +97,15 @@ class Observer(Method):
             self.method.load_state_dict(state, learner)
 
     @contextmanager
-    def _watch(self, hook: str, learner: Learner) -> Iterator[None]:
-        """Refuse hidden randomness and changed settings."""
+    def _watch(self, hook: str, learner: Learner, lesson: Lesson | None = None) -> Iterator[None]:
+        """Refuse hidden randomness and changed settings; where there is a lesson, changes of it or of weights too."""
         settings = _optimiser_settings(learner)
+        before = {} if lesson is None else _versions(learner, lesson)
         with global_chance_unused(f"{self.name}.{hook}"):
             yield
+        after = {} if lesson is None else _versions(learner, lesson)
+        for name, version in after.items():
+            require(version == before[name], f"{self.name}.{hook} changes {name} in place. {_ADVICE[name]}")
         require(
             _optimiser_settings(learner) == settings,
             f"{self.name}.{hook} changes the optimiser's settings. They are the learner's, the same for all methods.",
@@ -112,6 +117,15 @@ _ADVICE = {
     "the solver's gradients": "They are cleared before the learner's own backward pass; give a loss instead.",
     "the lesson": "Change a copy.",
 }
+
+
+def _sound(loss: Tensor, what: str) -> Tensor:
+    """A loss from which something can be learned, as it is."""
+    require(isinstance(loss, Tensor), f"{what} gives a {type(loss).__name__}, not a tensor or None.")
+    require(loss.ndim == 0, f"{what} gives a loss of shape {list(loss.shape)}; it must be a single number.")
+    require(loss.isfinite(), f"{what} gives the loss {loss.item()}, which is not finite.")
+    require(loss.requires_grad, f"{what} gives a loss without a gradient, so nothing is learned from it.")
+    return loss
 
 
 def _versions(learner: Learner, lesson: Lesson) -> dict[str, list[int]]:

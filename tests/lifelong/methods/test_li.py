@@ -5,11 +5,13 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from conftest import random_instances, small_solver
+from conftest import random_instances, small_invit, small_solver
 from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, make_method
 from dree.lifelong.methods.li import Remembered
+from dree.problems.cvrp import CVRP
 from dree.tasks import make_stream
+from replayed_operations import Operations, capturing
 
 
 def learner_with(problem, **options):
@@ -33,11 +35,11 @@ def test_there_is_no_distance_before_the_first_exemplar_and_none_right_after_a_r
     learner = learner_with(problem, refresh_every=2)
     stream = make_stream("drift", problem, 1, 5)
     batch = random_instances(problem, 3, 6, seed=0)
-    assert learner.method.replay(learner, learner.attempt(batch, "solve")) is None
+    assert learner.method.pull(learner) is None
     learner.method.end(learner, stream, 1)
     assert learner.method.exemplar is None
     learner.method.end(learner, stream, 2)
-    distance = learner.method.replay(learner, learner.attempt(batch, "solve"))
+    distance = learner.method.pull(learner)(learner.attempt(batch, "solve"))
     assert float(distance.detach()) == pytest.approx(0, abs=1e-6)
     gradients = torch.autograd.grad(distance, list(learner.solver.parameters()), materialize_grads=True)
     assert max(float(gradient.abs().max()) for gradient in gradients) < 1e-6
@@ -51,7 +53,7 @@ def test_the_distance_is_the_kl_of_the_policy_from_the_exemplars_summed_over_dec
     for number in range(3):
         learner.learn(random_instances(problem, 3, 6, seed=number))
     lesson = learner.attempt(random_instances(problem, 2, 6, seed=9), "solve")
-    distance = learner.method.replay(learner, lesson)
+    distance = learner.method.pull(learner)(lesson)
     total, tours = 0.0, lesson.tours.actions
     for tour in range(tours.shape[1]):
         one = type(lesson.tours)(tours[:, tour : tour + 1], lesson.tours.costs[:, tour : tour + 1])
@@ -70,7 +72,7 @@ def test_the_distance_pulls_back_to_the_exemplar(problem):
     for number in range(3):
         learner.learn(random_instances(problem, 3, 6, seed=number))
     lesson = learner.attempt(random_instances(problem, 2, 6, seed=9), "solve")
-    distance = learner.method.replay(learner, lesson)
+    distance = learner.method.pull(learner)(lesson)
     gradients = torch.autograd.grad(distance, list(learner.solver.parameters()), materialize_grads=True)
     length = sum(gradient.square().sum() for gradient in gradients).sqrt()
     with torch.no_grad():
@@ -80,6 +82,66 @@ def test_the_distance_pulls_back_to_the_exemplar(problem):
             lesson.instances, lesson.tours, learner.encode(lesson.instances, learner.method.exemplar)
         )
     assert float(again.weighted) * 0.5 / lesson.tours.costs.numel() < float(distance.detach())
+
+
+def learn_epochs(learner, problem, epochs):
+    """Two batches of each; the losses."""
+    stream, losses = make_stream("drift", problem, 1, 10), []
+    for epoch in epochs:
+        batches = (random_instances(problem, 3, 6, seed=10 * epoch + number) for number in range(2))
+        losses += [learner.learn(batch).loss for batch in batches]
+        learner.method.end(learner, stream, epoch)
+    return torch.stack(losses)
+
+
+@pytest.fixture
+def _equally_long(monkeypatch):
+    """On a GPU all tours have as many actions as there can be, and those that end earlier wait at the depot."""
+    monkeypatch.setattr(CVRP, "shortest", CVRP.longest)
+
+
+@pytest.mark.usefixtures("_equally_long")
+def test_captured_or_not_it_learns_the_same_before_and_after_every_refresh(problem, monkeypatch):
+    """The exemplar stays where it is: what was captured with it follows a refresh, and nothing is captured again."""
+    plain = learner_with(problem, refresh_every=2)
+    captured = capturing(learner_with(problem, refresh_every=2), monkeypatch)
+    expected = learn_epochs(plain, problem, range(1, 7))
+    torch.testing.assert_close(learn_epochs(captured, problem, range(1, 7)), expected, rtol=1e-4, atol=1e-5)
+    (lane,) = captured._graphs._lanes
+    assert [name for name, *_ in lane._captured] == ["attempt", "attempt with a pull"]
+
+
+@pytest.mark.usefixtures("_equally_long")
+@pytest.mark.parametrize("stop", [1, 3])  # before there is an exemplar, and after
+def test_captured_work_goes_on_from_a_state(problem, stop, monkeypatch):
+    whole, first = (learner_with(problem, refresh_every=2) for _ in range(2))
+    expected = learn_epochs(whole, problem, range(1, 6))[2 * stop :]
+    learn_epochs(first, problem, range(1, stop + 1))
+    second = capturing(learner_with(problem, refresh_every=2), monkeypatch)
+    learn_epochs(second, problem, range(11, 14))  # another life, of which nothing may be left
+    second.load_state_dict(first.state_dict())
+    torch.testing.assert_close(learn_epochs(second, problem, range(stop + 1, 6)), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_distance_never_waits_for_the_device(problem):
+    learner = learner_with(problem)
+    learner.method.end(learner, make_stream("drift", problem, 1, 100), 25)
+    lesson = learner.attempt(random_instances(problem, 3, 6, seed=0), "solve")
+    with Operations() as operations:
+        torch.autograd.grad(learner.method.pull(learner)(lesson), lesson.encoding.tensors)
+    assert operations.done
+    assert not operations.waits()
+
+
+def test_with_a_solver_that_captures_itself_it_learns_the_same(problem):
+    """There a lesson's gradient is taken at once, and only the best of it is left."""
+    losses = []
+    for best_only in (False, True):
+        settings = LearnerSettings(augmentation=1, learning_rate=1e-3, baseline="greedy", baseline_instances=4)
+        learner = Learner(small_invit(problem), make_method("li", {"refresh_every": 1}), settings, seed=3)
+        learner.best_only = best_only
+        losses.append(learn_epochs(learner, problem, range(1, 4)))
+    torch.testing.assert_close(*losses, rtol=1e-4, atol=1e-5)
 
 
 def test_where_the_past_cannot_be_sampled_remembered_batches_take_its_place():

@@ -1,8 +1,8 @@
 """What a lifelong method may do: choose what to learn, add a loss from the past, and remember.
 
 A learner calls, in this order: `begin` at the start of an epoch; for every batch `choose` (where tasks can be
-chosen), `replay` before the optimiser's step and `remember` after it; `end` at the end of the epoch. Optimiser,
-schedule and augmentation are the learner's, so that every method is compared under the same ones.
+chosen), `pull` for its loss, `replay` before the optimiser's step and `remember` after it; `end` at the end of the
+epoch. Optimiser, schedule and augmentation are the learner's, so that every method is compared under the same ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Lesson:
     baseline: Tensor | None = None  # [B, P] what the costs of its tours are compared with, unless it is their mean
     behaviour: Tensor | None = None  # [B, S, K] the policy along the best tours, where it is known already
     given: tuple[Instances, Tours] | None = None  # the batch without its copies and all its tours, likewise
-    loss: Tensor | None = None  # the solver's own, likewise
+    loss: Tensor | None = None  # its own, as `Learner.loss` gives it, likewise
 
     def best_only(self, solver: Solver) -> Lesson:
         """Of each instance only the copy that was solved best, that tour and the policy along it, and the originals."""
@@ -94,6 +94,14 @@ class Method:
     def choose(self, stream: Stream, epoch: int, generator: torch.Generator) -> Task:
         """The task of the next batch: by default the one the stream is at. The generator is on the host."""
         return stream.task(epoch)
+
+    def pull(self, learner: Learner) -> Callable[[Lesson], Tensor] | None:
+        """A loss on whole lessons, added to the solver's own on each: a function of the lesson; None for none.
+
+        On GPUs it is captured together with that: it may depend on nothing but the lesson, the solver's weights and
+        tensors that stay in place, and must not wait for the device.
+        """
+        return None
 
     def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
         """A loss from the past, added to the lesson's own; None for none."""

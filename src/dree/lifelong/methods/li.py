@@ -7,7 +7,7 @@ more, it is a remembered batch. The policy is held to that of an exemplar: the s
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,7 @@ class Remembered(Task):
 class Li(Method):
     """Half old, half new, and never far from where it was a while ago."""
 
+    whole_lessons = False
     options_class = LiOptions
     options: LiOptions
 
@@ -91,14 +92,19 @@ class Li(Method):
         number = draw(past, generator)
         return stream.task(1 + number) if stream.can_sample_past else Remembered(self.memory.items[number])
 
-    def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
-        """How far the policy is from the exemplar's, on the tours of the lesson."""
+    def pull(self, learner: Learner) -> Callable[[Lesson], Tensor] | None:
+        """How far the policy is from the exemplar's, on all tours of a lesson."""
         if self.exemplar is None:
             return None
-        with torch.no_grad():
-            teacher = learner.encode(lesson.instances, self.exemplar)
-        distance = learner.solver.imitate(lesson.instances, lesson.tours, teacher, encoding=lesson.encoding)
-        return self.options.alpha * distance.weighted / lesson.tours.costs.numel()
+        exemplar = self.exemplar
+
+        def distance(lesson: Lesson) -> Tensor:
+            with torch.no_grad():
+                teacher = learner.encode(lesson.instances, exemplar)
+            score = learner.solver.imitate(lesson.instances, lesson.tours, teacher, encoding=lesson.encoding)
+            return self.options.alpha * score.weighted / lesson.tours.costs.numel()
+
+        return distance
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Keep instances that can never be sampled again."""
@@ -109,7 +115,13 @@ class Li(Method):
     def end(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """Refresh the exemplar."""
         if epoch % self.options.refresh_every == 0:
+            self._hold(learner.solver.state_dict(), learner)
+
+    def _hold(self, weights: Mapping[str, Any], learner: Learner) -> None:
+        """Give the exemplar these weights. Once made it stays in place, as captured work needs it to."""
+        if self.exemplar is None:
             self.exemplar = copy.deepcopy(learner.solver).requires_grad_(False)
+        self.exemplar.load_state_dict(weights)
 
     def state_dict(self) -> dict[str, Any]:
         """The exemplar's weights and the remembered batches."""
@@ -121,9 +133,9 @@ class Li(Method):
 
     def load_state_dict(self, state: Mapping[str, Any], learner: Learner) -> None:
         """Both again."""
-        self.exemplar = None
-        if state["exemplar"] is not None:
-            self.exemplar = copy.deepcopy(learner.solver).requires_grad_(False)
-            self.exemplar.load_state_dict(state["exemplar"])
+        if state["exemplar"] is None:
+            self.exemplar = None
+        else:
+            self._hold(state["exemplar"], learner)
         self.memory.seen = state["seen"]
         self.memory.items = [Instances(**batch).to(learner.device) for batch in state["memory"]]
