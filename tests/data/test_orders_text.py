@@ -40,6 +40,17 @@ def test_the_encoding_is_found(tmp_path, content, encoding):
     assert read_text(written(tmp_path, content)) == (TEXT, encoding)
 
 
+def test_chinese_without_unicode_is_read(tmp_path):
+    text = "订单号,纬度,经度,数量\n上海市黄浦区人民大道200号,31.23,121.47,2\n朱镕,31.24,121.48,1\n"
+    assert read_text(written(tmp_path, text.encode("GB18030"))) == (text, "GB18030")
+
+
+@pytest.mark.parametrize("name", ["Müller", "Hämeentie 12, Jyväskylä, Pää", "Øvre Årdal", "naïve cœur", "Ñuñoa"])
+def test_european_names_are_not_taken_for_chinese(tmp_path, name):
+    text = f"name,lat,lon\n{name},60.1,24.9\n"
+    assert read_text(written(tmp_path, text.encode("cp1252"))) == (text, "Windows-1252")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -19,6 +19,7 @@ TIME = r"(?:(?:T| +)[0-9]{1,2}:?[0-9]{2}.*)?"
 YEAR_FIRST = re.compile(rf"(?P<y>[0-9]{{4}})([-/.])(?P<m>[0-9]{{1,2}})\2(?P<d>[0-9]{{1,2}}){TIME}")
 COMPACT = re.compile(rf"(?P<y>(?:19|20)[0-9]{{2}})(?P<m>[0-9]{{2}})(?P<d>[0-9]{{2}})(?:\.0*)?{TIME}")
 DOTTED = re.compile(rf"(?P<d>[0-9]{{1,2}})\. ?(?P<m>[0-9]{{1,2}})\.(?: ?(?P<y>[0-9]{{4}}|[0-9]{{2}}))?{TIME}")
+CHINESE = re.compile(r"(?:(?P<y>[0-9]{4})年)?(?P<m>[0-9]{1,2})月(?P<d>[0-9]{1,2})[日号](?: *[0-9].*)?")
 MONTH_DAY = re.compile(
     rf"(?P<m>[0-9]{{1,2}})-(?P<d>[0-9]{{1,2}}){TIME}|(?P<mm>[0-9]{{1,2}})(?P<dd>[0-9]{{2}})(?:\.0*)?"
 )
@@ -81,7 +82,7 @@ def _name(year: int | None, month: int, day: int) -> str | None:
 
 def _read(cell: str) -> str | _Either | None:
     """A day, or what may be two, or nothing."""
-    for pattern in (YEAR_FIRST, COMPACT, DOTTED):
+    for pattern in (YEAR_FIRST, COMPACT, DOTTED, CHINESE):
         if found := pattern.fullmatch(cell):
             return _name(None if found["y"] is None else int(found["y"]), int(found["m"]), int(found["d"]))
     if found := MONTH_DAY.fullmatch(cell):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dree.data.orders_columns import KINDS, Column, find_columns, is_depot_word, no_place, normalised, recognised
-from dree.data.orders_text import FALLBACK, Record, read_text, records, split_cells, split_lines
+from dree.data.orders_text import FALLBACKS, Record, read_text, records, split_cells, split_lines
 from dree.errors import DreeError
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -116,10 +116,10 @@ def _matched(found: Iterable[Record], header: Sequence[str]) -> tuple[list[Recor
 def _notes(encoding: str, above: Sequence[str]) -> tuple[str, ...]:
     """What a person should know of how the text was read."""
     notes = []
-    if encoding == FALLBACK:
+    if encoding in FALLBACKS:
         notes.append(
-            f"The file is not UTF-8 and was read as {FALLBACK} (Western European); if names look wrong, save it as "
-            "UTF-8."
+            f"The file is not UTF-8 and was read as {encoding} ({FALLBACKS[encoding]}); if names look wrong, save it "
+            "as UTF-8."
         )
     passed = [line for line in above if line.strip() and not line.strip(' "').lower().startswith("sep=")]
     if passed:

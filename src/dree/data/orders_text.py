@@ -26,7 +26,7 @@ MARKS = {  # longer ones first: that of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-FALLBACK = "Windows-1252"
+FALLBACKS = {"Windows-1252": "Western European", "GB18030": "Chinese"}  # of what is not UTF-8
 LONGEST_CELL = 50  # lines that a quoted cell may have
 OPEN_QUOTE = "a quote is opened and not closed"
 SAVE_AS_CSV = "Open it where it was made and save it as CSV (UTF-8)."
@@ -58,8 +58,8 @@ def read_text(path: Path) -> tuple[str, str]:
     except UnicodeDecodeError:
         if encoding != "UTF-8":
             raise DreeError(f"{path} is not complete {encoding} text. Was it cut off? {SAVE_AS_CSV}") from None
-        encoding = FALLBACK
-        text = content.decode("cp1252", errors="replace")
+        encoding = _fallback(content)
+        text = content.decode(encoding, errors="replace")
     if sum(letter < " " and letter not in "\t\r\n\f\v" for letter in text[:10_000]) > 10:
         raise DreeError(f"{path} is not a text file. {SAVE_AS_CSV}")
     if not text.strip():
@@ -79,6 +79,17 @@ def _encoding(content: bytes) -> str:
     if max(zeros) > len(start) / 4:
         return "UTF-16-BE" if zeros[0] > zeros[1] else "UTF-16-LE"
     return "UTF-8"
+
+
+def _fallback(content: bytes) -> str:
+    """Chinese characters are two bytes beyond ASCII side by side; a letter of a European language is one by itself."""
+    beyond = [len(run) for run in re.findall(rb"[\x80-\xff]+", content)]
+    alone = sum(length % 2 for length in beyond)
+    try:
+        content.decode("GB18030")
+    except UnicodeDecodeError:
+        return "Windows-1252"
+    return "Windows-1252" if alone > len(beyond) / 4 else "GB18030"
 
 
 def split_lines(text: str) -> list[str]:
