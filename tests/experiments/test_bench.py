@@ -134,6 +134,8 @@ def test_a_sound_solver_passes_the_check(tmp_path):
         "gradient": 1e-4,
         "greedy costs": 1e-3,
         "same greedy tours": None,
+        "padded decisions": 1e-5,
+        "padded gradient": 1e-4,
     }
     assert "The fast path computes what the twin does." in shown
 
@@ -156,6 +158,15 @@ def test_a_broken_score_fails_the_check(tmp_path, monkeypatch, broken, caught):
     findings = json.loads((tmp_path / "x.json").read_text())["check"]
     assert {each["what"] for each in findings if not each["ok"]} == caught
     assert "comparisons failed" in shown
+
+
+def test_padded_nodes_that_are_looked_at_fail_the_check(tmp_path, monkeypatch):
+    monkeypatch.setattr(POMO, "encode_padded", lambda solver, instances, _: solver.encode(instances))
+    dree_bench(*TINY, "--check", "--json", tmp_path / "x.json", code=1)
+    findings = json.loads((tmp_path / "x.json").read_text())["check"]
+    failed = {each["what"] for each in findings if not each["ok"]}
+    assert {"padded decisions", "padded gradient"} <= failed
+    assert all(what.startswith("padded") for what in failed)
 
 
 def test_the_referee_counts_illegal_tours_and_weighs_the_others_costs(problem):

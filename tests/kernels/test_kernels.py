@@ -16,16 +16,19 @@ if not torch.cuda.is_available():
 pytest.importorskip("triton")
 
 from conftest import random_instances, small_solver
+from dree import kernels
 from dree.errors import DreeError
 from dree.kernels.attention import attend
 from dree.kernels.layout import Layout
 from dree.kernels.norm import residual_norm
-from dree.problems import Instances
+from dree.lifelong.steps import padded
+from dree.problems import Instances, State
 from dree.problems.check import check_cvrp, check_tsp
 from dree.solvers import kernel_decoder, pomo
 from dree.solvers.kernel_decoder import KernelDecoder
 from dree.solvers.pomo_twin import rollout
 from dree.solvers.precision import in_precision
+from remembered_steps import remembered_step
 
 pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="`dree bench --check` does this on the device"),
@@ -204,3 +207,56 @@ def test_the_norm_is_the_librarys_with_its_gradient():
     upstream = torch.randn_like(ours)
     expected = torch.autograd.grad(library, [x, y, gain, bias], upstream)
     torch.testing.assert_close(torch.autograd.grad(ours, [x, y, gain, bias], upstream), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_attention_and_norm_of_padded_instances_are_those_of_their_real_nodes():
+    sizes = torch.tensor([2, 21, 16], dtype=torch.int32)
+    joint, x, y = (torch.randn(3, 21, width) for width in (48, 40, 40))
+    gain, bias = torch.randn(40), torch.randn(40)
+    for each in (joint, x, y):
+        each.masked_fill_(torch.arange(21)[:, None] >= sizes[:, None, None], 1e3)
+    inputs = [each.requires_grad_() for each in (joint, x, y, gain, bias)]
+    together = attend(joint, 2, sizes), residual_norm(x, y, gain, bias, sizes)
+    assert all(each.isfinite().all() for each in together)
+    alone = [
+        (attend(joint[[row], :size], 2)[0], residual_norm(x[[row], :size], y[[row], :size], gain, bias)[0])
+        for row, size in enumerate(sizes.tolist())
+    ]
+    upstream = [torch.randn_like(each) for each in together]
+    ours, theirs = [], []
+    for row, parts in enumerate(alone):
+        for whole, part, weight in zip(together, parts, upstream, strict=True):
+            ours.append((whole[row, : len(part)] * weight[row, : len(part)]).sum())
+            theirs.append((part * weight[row, : len(part)]).sum())
+            torch.testing.assert_close(whole[row, : len(part)], part)
+    fast, slow = (torch.autograd.grad(sum(each), inputs) for each in (ours, theirs))
+    torch.testing.assert_close(fast, slow, rtol=1e-4, atol=1e-4)
+
+
+@given(
+    problem=st.sampled_from(["tsp", "cvrp"]),
+    sizes=st.lists(st.integers(2, 17), min_size=2, max_size=3),
+    seed=st.integers(0, 99),
+)
+@example_settings(max_examples=6)
+def test_decisions_on_padded_instances_and_their_gradient_are_those_on_each_size_alone(problem, sizes, seed):
+    """All kernels of encoder and decoder; against the plain path."""
+    solver = solver_of(problem, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pomo, "kernels_serve", lambda *_: False)
+        steps = [remembered_step(solver, size, seed + size, batch=1) for size in sizes]
+        alone = [solver.decide(step.instances, step.starts, step.state).exp() for step in steps]
+    instances, (nodes, starts, _, _, *state) = padded(steps)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "serve", lambda *_: True)
+        encoding = solver.encode_padded(instances, nodes)
+        assert isinstance(encoding, KernelDecoder)
+        together = solver.decide(instances, starts, State(*state), encoding=encoding).exp()
+    assert together.isfinite().all()
+    weights, expected = torch.randn(together.shape), 0.0
+    for row, chances in enumerate(alone):
+        _, tours, count = chances.shape
+        torch.testing.assert_close(together[[row], :tours, :count], chances, rtol=1e-4, atol=1e-5)
+        expected = expected + (chances * weights[row, :tours, :count]).sum()
+    fast, slow = gradients(solver, (together * weights).sum()), gradients(solver, expected)
+    assert (fast - slow).norm() <= 1e-4 * slow.norm() + 1e-5

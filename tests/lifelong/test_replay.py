@@ -35,6 +35,21 @@ def test_the_softened_divergence_takes_a_softmax_of_the_probabilities():
 
 
 @pytest.mark.parametrize("kind", ["literal", "softened"])
+def test_slots_that_do_not_exist_count_for_nothing(kind):
+    """Nor in the gradient; and a state all of whose slots are fillers is no trouble."""
+    exists = torch.tensor([[True, True, True, False, False]]).expand(2, -1)
+    remembered = torch.stack([log(0.2, 0.8, 0.0, 0.0, 0.0), log(0.0, 0.0, 0.0, 0.0, 0.0)])
+    logits = torch.tensor([[0.3, 0.1, NO, NO, NO], [0.4, NO, NO, NO, NO]], dtype=torch.float64, requires_grad=True)
+    measured = divergence(kind)(logits.log_softmax(-1), remembered, exists)
+    expected = divergence(kind)(logits[0, :3].log_softmax(-1), remembered[0, :3])
+    assert measured.isfinite().all()
+    torch.testing.assert_close(measured[0], expected)
+    weight = torch.tensor([1.0, 0.0])
+    ours, theirs = (torch.autograd.grad(value, logits)[0] for value in ((measured * weight).sum(), expected))
+    torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", ["literal", "softened"])
 def test_divergences_vanish_at_the_remembered_policy_and_pull_towards_it(kind):
     """A step against the gradient, on the logits, brings the policy nearer to the remembered one."""
     remembered = torch.tensor([0.3, 1.0, -1.0], dtype=torch.float64).log_softmax(-1)

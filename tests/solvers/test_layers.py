@@ -28,6 +28,38 @@ def test_the_gradient_of_self_attention_is_right():
     assert gradcheck(lambda x: self_attention(x, 2), draw(2, 4, 12).requires_grad_())
 
 
+def draw_padded() -> torch.Tensor:
+    """Two instances, of three and of five nodes; what is not real is far off."""
+    padded = draw(2, 5, 12)
+    padded[0, 3:] = 1e3
+    return padded
+
+
+SIZES = torch.tensor([3, 5], dtype=torch.int32)
+
+
+@pytest.mark.parametrize(
+    "layer", [lambda x, sizes=None: self_attention(x, 2, sizes), lambda x, sizes=None: NodeNorm(12)(x, x / 3, sizes)]
+)
+def test_of_padded_instances_only_nodes_that_are_real_count_and_have_gradient(layer):
+    nodes = draw_padded().requires_grad_()
+    results = layer(nodes, SIZES)
+    assert results.isfinite().all()
+    for row, size in enumerate(SIZES.tolist()):
+        ours = results[row, :size]
+        theirs = layer(nodes[[row], :size])[0]
+        torch.testing.assert_close(ours, theirs)
+        upstream = draw(size, ours.shape[-1])
+        torch.testing.assert_close(
+            *(torch.autograd.grad(each, nodes, upstream, retain_graph=True) for each in (ours, theirs))
+        )
+
+
+def test_batch_norm_refuses_padded_instances():
+    with pytest.raises(AssertionError, match="nodes that do not exist"):
+        BatchNorm(12).double()(draw_padded(), draw_padded(), SIZES)
+
+
 def test_node_norm_is_the_librarys_instance_norm_over_nodes():
     nodes, change = draw(2, 3, 6, 4)
     norm = NodeNorm(4).double()

@@ -152,6 +152,13 @@ class FrozenDecision(POMO):
         return policy.detach() + 0 * self.key.weight.sum()
 
 
+class CentresAllNodes(POMO):
+    mixes_sizes = True
+
+    def embedding(self, instances):
+        return super().embedding(instances) - instances.coords.mean((1, 2), keepdim=True)
+
+
 class OneCandidateTwice(INViT):
     def candidates(self, instances, state):
         nodes = super().candidates(instances, state)
@@ -210,12 +217,18 @@ def test_a_solver_with_wrong_slots_is_refused(mutant, message):
         (BehavesOneStepLate, "behave, tour 0, beside decide"),
         (Unmasked, "just those nodes that are blocked, before action 1"),
         (FrozenDecision, "The gradient of decide is 0 "),
+        (CentresAllNodes, "decide after encode_padded, beside decide: the largest difference"),
     ],
 )
 def test_a_solver_with_one_thing_wrong_is_refused(mutant, message):
     with pytest.raises((AssertionError, DreeError), match=message) as caught:
         check_solver(lambda problem: mutant(problem, SETTINGS), problem="cvrp")
     assert caught.value.__notes__ == ["This was in check_solver, cvrp."]
+
+
+def test_a_subclass_mixes_sizes_only_if_it_says_so():
+    assert (POMO.mixes_sizes, CentresAllNodes.mixes_sizes) == (True, True)
+    assert (WrongRows.mixes_sizes, Omni.mixes_sizes, INViT.mixes_sizes) == (False, False, False)
 
 
 def test_a_solver_of_another_problem_is_refused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from dree.errors import DreeError
-from dree.experiments.bench_parts import backward, draw, random_learner, recorded, twin_of
+from dree.experiments.bench_padded import padded_against_alone
+from dree.experiments.bench_parts import backward, compare, draw, random_learner, recorded, twin_of
 from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, Lesson
 from dree.lifelong.experience import Experience
 from dree.problems import Instances, Tours
@@ -60,21 +62,30 @@ def check(base: str, problem: str, n: int, batch: int, precision: str, device: t
     lesson = recorded(learner, instances)
     illegal, wrong_cost = _refereed(instances, lesson.tours)
     log_prob, cosine, distance = _against_twin(solver, lesson)
+    finding = partial(Finding, problem, n, precision)
+
+    def of_gradient(what: str, cosine: float, distance: float) -> Finding:
+        if precision == "fp32":
+            return finding(what, distance, at_most=GRADIENT_BAR[device.type])
+        return finding(f"{what}, cosine", cosine, at_least=0.98)
+
     found = [
-        Finding(problem, n, precision, "illegal tours", illegal, at_most=0),
-        Finding(problem, n, precision, "costs (referee)", wrong_cost, at_most=1e-5),
-        Finding(problem, n, precision, "log-probability", log_prob, at_most=LOG_PROB_BAR[precision]),
+        finding("illegal tours", illegal, at_most=0),
+        finding("costs (referee)", wrong_cost, at_most=1e-5),
+        finding("log-probability", log_prob, at_most=LOG_PROB_BAR[precision]),
+        of_gradient("gradient", cosine, distance),
     ]
     if precision == "fp32":
-        found.append(Finding(problem, n, precision, "gradient", distance, at_most=GRADIENT_BAR[device.type]))
         cost, identical = _greedy(solver, instances)
-        found.append(Finding(problem, n, precision, "greedy costs", cost, at_most=1e-3))
-        found.append(Finding(problem, n, precision, "same greedy tours", identical))
-    else:
-        found.append(Finding(problem, n, precision, "gradient, cosine", cosine, at_least=0.98))
+        found += [finding("greedy costs", cost, at_most=1e-3), finding("same greedy tours", identical)]
+    if solver.mixes_sizes:
+        smaller = draw(principal("U", problem, max(2, n // 2)), batch, device)
+        chance, *gradient = padded_against_alone(learner, [instances, smaller])
+        found.append(finding("padded decisions", chance, at_most=LOG_PROB_BAR[precision]))
+        found.append(of_gradient("padded gradient", *gradient))
     if learner.captures(instances.nodes):
         captured = captured_difference(base, problem, instances, precision)
-        found.append(Finding(problem, n, precision, "captured gradient", captured, at_most=CAPTURED_BAR[precision]))
+        found.append(finding("captured gradient", captured, at_most=CAPTURED_BAR[precision]))
     return found
 
 
@@ -97,7 +108,7 @@ def captured_difference(base: str, problem: str, instances: Instances, precision
             lesson = learner.attempt(given, "solve")
             backward(learner.loss(lesson) + learner.method.behaviour_replay(learner, old))
         gradients.append([parameter.grad for parameter in learner.solver.parameters()])
-    return _compare(*(_flat(each) for each in gradients))[1]
+    return compare(*(_flat(each) for each in gradients))[1]
 
 
 def _against_twin(solver: Solver, lesson: Lesson) -> tuple[float, float, float]:
@@ -118,7 +129,7 @@ def _against_twin(solver: Solver, lesson: Lesson) -> tuple[float, float, float]:
     twin = _flat(torch.autograd.grad((weights * log_prob).sum(), list(exact.parameters()), materialize_grads=True))
     log_prob = log_prob.detach()
     difference = (score.per_tour - log_prob).abs().max() / log_prob.abs().mean()
-    return (float(difference), *_compare(fast, twin))
+    return (float(difference), *compare(fast, twin))
 
 
 def _double(instances: Instances) -> Instances:
@@ -148,11 +159,6 @@ def _refereed(instances: Instances, tours: Tours) -> tuple[int, float]:
             else:
                 worst = max(worst, abs(cost / right - 1))
     return illegal, worst
-
-
-def _compare(one: Tensor, other: Tensor) -> tuple[float, float]:
-    """The cosine of two gradients, and their distance relative to the second."""
-    return float(functional.cosine_similarity(one, other, dim=0)), float((one - other).norm() / other.norm())
 
 
 def _flat(gradients: Sequence[Tensor | None]) -> Tensor:

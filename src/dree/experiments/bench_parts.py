@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from dree.lifelong import Learner, LearnerSettings, Lesson, Method
 from dree.lifelong.learner import OPTIMISERS
@@ -72,6 +73,11 @@ def record(learner: Learner, instances: Instances, encoding: Any) -> Tours:
 def backward(loss: Tensor) -> None:
     """Into the gradients of the weights."""
     loss.backward()  # type: ignore[no-untyped-call]
+
+
+def compare(one: Tensor, other: Tensor) -> tuple[float, float]:
+    """The cosine of two gradients, and their distance relative to the second."""
+    return float(functional.cosine_similarity(one, other, dim=0)), float((one - other).norm() / other.norm())
 
 
 def draw(task: SyntheticTask, batch: int, device: torch.device) -> Instances:

@@ -1,4 +1,7 @@
-"""Residual and instance norm in one kernel: each program takes some channels of all nodes of one instance."""
+"""Residual and instance norm in one kernel: each program takes some channels of all nodes of one instance.
+
+Nodes that do not exist, where instances are padded, are not read, and pass no gradient.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from dree.kernels.parts import real_nodes
+
 CHANNELS = 32  # of one program
 
 
-def residual_norm(x_BND: Tensor, y_BND: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
+def residual_norm(x_BND: Tensor, y_BND: Tensor, gain: Tensor, bias: Tensor, sizes_B: Tensor | None = None) -> Tensor:
     """The sum of two tensors, standardised over the nodes, then scaled and shifted by channel."""
-    normed: Tensor = _ResidualNorm.apply(x_BND, y_BND, gain, bias)  # type: ignore[no-untyped-call]
+    normed: Tensor = _ResidualNorm.apply(x_BND, y_BND, gain, bias, sizes_B)  # type: ignore[no-untyped-call]
     return normed
 
 
@@ -22,27 +27,27 @@ class _ResidualNorm(torch.autograd.Function):
     """Statistics in single precision, whatever that of the tensors."""
 
     @staticmethod
-    def forward(ctx: Any, x_BND: Tensor, y_BND: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, x_BND: Tensor, y_BND: Tensor, gain: Tensor, bias: Tensor, sizes_B: Tensor | None) -> Tensor:
         batch, nodes, width = x_BND.shape
         out, normed = torch.empty_like(x_BND), torch.empty_like(x_BND)
         scale = torch.empty(batch, width, device=x_BND.device)
         _forward_kernel[_grid(batch, width)](
-            x_BND, y_BND.contiguous(), gain, bias, out, normed, scale, nodes, width, **_tile(nodes)
+            x_BND, y_BND.contiguous(), gain, bias, out, normed, scale, sizes_B, nodes, width, **_tile(nodes)
         )
-        ctx.save_for_backward(normed, scale, gain)
+        ctx.save_for_backward(normed, scale, gain, sizes_B)
         return out
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, ...]:
-        normed, scale, gain = ctx.saved_tensors
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        normed, scale, gain, sizes_B = ctx.saved_tensors
         batch, nodes, width = normed.shape
         to_sum = torch.empty_like(normed)
         partial = torch.empty(2, batch, width, device=normed.device)
         _backward_kernel[_grid(batch, width)](
-            upstream[0].contiguous(), normed, scale, gain, to_sum, partial, batch, nodes, width, **_tile(nodes)
+            upstream[0].contiguous(), normed, scale, gain, to_sum, partial, sizes_B, batch, nodes, width, **_tile(nodes)
         )
         to_gain, to_bias = partial.sum(1)
-        return to_sum, to_sum, to_gain, to_bias
+        return to_sum, to_sum, to_gain, to_bias, None
 
 
 def _grid(batch: int, width: int) -> tuple[int, int]:
@@ -63,21 +68,24 @@ def _forward_kernel(  # type: ignore[no-untyped-def]
     out_ptr,
     normed_ptr,
     scale_ptr,
+    sizes_ptr,  # [B], or None
     nodes,
     width,
     NODES: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
     instance = tl.program_id(1).to(tl.int64)
+    real = real_nodes(sizes_ptr, instance, nodes)
     channel = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     node = tl.arange(0, NODES)
     wide = channel < width
     inside = (node < nodes)[:, None] & wide[None, :]
+    exists = (node < real)[:, None] & wide[None, :]
     cell = (instance * nodes + node)[:, None] * width + channel[None, :]
-    total = tl.load(x_ptr + cell, mask=inside, other=0.0).to(tl.float32)
-    total += tl.load(y_ptr + cell, mask=inside, other=0.0).to(tl.float32)
-    centred = tl.where(inside, total - (tl.sum(total, 0) / nodes)[None, :], 0.0)
-    scale = 1 / tl.sqrt(tl.sum(centred * centred, 0) / nodes + 1e-5)
+    total = tl.load(x_ptr + cell, mask=exists, other=0.0).to(tl.float32)
+    total += tl.load(y_ptr + cell, mask=exists, other=0.0).to(tl.float32)
+    centred = tl.where(exists, total - (tl.sum(total, 0) / real)[None, :], 0.0)
+    scale = 1 / tl.sqrt(tl.sum(centred * centred, 0) / real + 1e-5)
     normed = centred * scale[None, :]
     gain = tl.load(gain_ptr + channel, mask=wide, other=0.0)
     bias = tl.load(bias_ptr + channel, mask=wide, other=0.0)
@@ -95,6 +103,7 @@ def _backward_kernel(  # type: ignore[no-untyped-def]
     gain_ptr,
     to_sum_ptr,
     partial_ptr,
+    sizes_ptr,  # [B], or None
     batch,
     nodes,
     width,
@@ -102,18 +111,22 @@ def _backward_kernel(  # type: ignore[no-untyped-def]
     CHANNELS: tl.constexpr,
 ):
     instance = tl.program_id(1).to(tl.int64)
+    real = real_nodes(sizes_ptr, instance, nodes)
     channel = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     node = tl.arange(0, NODES)
     wide = channel < width
     inside = (node < nodes)[:, None] & wide[None, :]
+    exists = (node < real)[:, None] & wide[None, :]
     cell = (instance * nodes + node)[:, None] * width + channel[None, :]
-    upstream = tl.load(upstream_ptr + cell, mask=inside, other=0.0).to(tl.float32)
-    normed = tl.load(normed_ptr + cell, mask=inside, other=0.0).to(tl.float32)
+    upstream = tl.load(upstream_ptr + cell, mask=exists, other=0.0).to(tl.float32)
+    normed = tl.load(normed_ptr + cell, mask=exists, other=0.0).to(tl.float32)
     slope = tl.sum(upstream * normed, 0)
     level = tl.sum(upstream, 0)
     scale = tl.load(scale_ptr + instance * width + channel, mask=wide, other=0.0)
     gain = tl.load(gain_ptr + channel, mask=wide, other=0.0)
-    to_sum = (upstream - (level / nodes)[None, :] - normed * (slope / nodes)[None, :]) * (scale * gain)[None, :]
+    to_sum = (upstream - (level / real)[None, :] - normed * (slope / real)[None, :]) * (scale * gain)[None, :]
+    if sizes_ptr is not None:
+        to_sum = tl.where(exists, to_sum, 0.0)
     tl.store(to_sum_ptr + cell, to_sum.to(to_sum_ptr.dtype.element_ty), mask=inside)
     tl.store(partial_ptr + instance * width + channel, slope, mask=wide)
     tl.store(partial_ptr + (batch + instance) * width + channel, level, mask=wide)

@@ -9,6 +9,15 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
+def real_nodes(sizes_ptr, instance, nodes):  # type: ignore[no-untyped-def]
+    """How many nodes of an instance are real: all of them, unless it was padded, and there are sizes [B]."""
+    real = nodes
+    if sizes_ptr is not None:
+        real = tl.load(sizes_ptr + instance)
+    return real
+
+
+@triton.jit
 def normalised(match):  # type: ignore[no-untyped-def]
     """The softmax of each row, and the logarithm (to base 2) of the sum of its exponentials."""
     highest = tl.max(match, 1) * LOG2_E

@@ -184,6 +184,11 @@ class Learner:
         with in_precision(self.settings.precision, self.device, learning=True):
             return (solver or self.solver).encode(instances)
 
+    def encode_padded(self, instances: Instances, sizes_B: Tensor) -> Any:
+        """The same of instances of several sizes padded to one, where the solver mixes sizes."""
+        with in_precision(self.settings.precision, self.device, learning=True):
+            return self.solver.encode_padded(instances, sizes_B)
+
     def captures(self, nodes: int) -> bool:
         """Whether `differentiate` captures work on instances of so many nodes."""
         return self._graphs is not None and self.best_only and self.solver.capturable(nodes)

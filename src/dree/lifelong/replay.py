@@ -6,7 +6,7 @@ Shapes: ... any number of leading dimensions, S decisions of a tour, K slots of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -16,36 +16,56 @@ from dree.errors import DreeError, unknown
 PAPER_ALPHA = {"cvrp": 100.0, "tsp": 10.0}  # the weight of remembered behaviour in DREE and LLR-BC
 
 
+ABSENT = -1e4  # for the probability of a slot that does not exist: its exponential is zero
+
+
+class Divergence(Protocol):
+    """How far a log-policy [..., K] is from a remembered one: [...].
+
+    Where some slots do not exist, in policies padded to one K, they count as little as if they were not there.
+    """
+
+    def __call__(self, current: Tensor, remembered: Tensor, exists: Tensor | None = None) -> Tensor:
+        """The distance in every state."""
+
+
 def check_coefficient(name: str, value: float | None) -> None:
     """Refuse a weight of a loss that is negative or no number; None stands for the paper's."""
     if value is not None and not 0 <= value < math.inf:
         raise DreeError(f"{name} must be a number that is not negative, not {value}.")
 
 
-def literal(current: Tensor, remembered: Tensor) -> Tensor:
-    """The reverse KL as the paper prints it, between two log-policies [..., K]: [...].
+def literal(current: Tensor, remembered: Tensor, exists: Tensor | None = None) -> Tensor:
+    """The reverse KL as the paper prints it.
 
-    Actions that are not allowed contribute nothing.
+    Actions that are not allowed contribute nothing; slots that do not exist are never allowed.
     """
     allowed = remembered > -torch.inf
     ratio = torch.where(allowed, current, 0) - torch.where(allowed, remembered, 0)
     return (current.exp() * ratio).sum(-1)
 
 
-def softened(current: Tensor, remembered: Tensor) -> Tensor:
+def softened(current: Tensor, remembered: Tensor, exists: Tensor | None = None) -> Tensor:
     """The reverse KL as the lineage's code has it: both policies go through one more softmax.
 
     That softmax is taken of the probabilities, over all actions, so both become nearly uniform. The value is much
     smaller than the literal one, and the coefficients that the paper quotes were tuned for it.
     """
-    log_current = current.exp().log_softmax(-1)
-    return (log_current.exp() * (log_current - remembered.exp().log_softmax(-1))).sum(-1)
+    log_current = _softened(current, exists)
+    return (log_current.exp() * (log_current - _softened(remembered, exists))).sum(-1)
 
 
-DIVERGENCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"literal": literal, "softened": softened}
+def _softened(policy: Tensor, exists: Tensor | None) -> Tensor:
+    probability = policy.exp()
+    if exists is not None:
+        probability = probability.masked_fill(~exists, ABSENT)
+    return probability.log_softmax(-1)
 
 
-def divergence(kind: str) -> Callable[[Tensor, Tensor], Tensor]:
+DIVERGENCES: dict[str, Divergence] = {"literal": literal, "softened": softened}
+
+
+def divergence(kind: str) -> Divergence:
     """A divergence by its name."""
     if kind not in DIVERGENCES:
         raise unknown("divergence", kind, DIVERGENCES)

@@ -44,7 +44,13 @@ class Solver(nn.Module, ABC):
     # Where encodings depend on what else is in the batch, how many instances, with their symmetric copies, are encoded
     # together in tests, so that results depend on no device and no limit of memory. None: an instance's is its own.
     encoding_batch: int | None = None
+    mixes_sizes = False  # whether this very class has `encode_padded`; the slots of its policies are then the nodes
     captures_itself = False  # whether `solve` captures its own steps, and waits for them even where it is `capturable`
+
+    def __init_subclass__(cls) -> None:
+        """Mixing sizes is not inherited: a subclass may look at all nodes together, as Omni does."""
+        super().__init_subclass__()
+        cls.mixes_sizes = vars(cls).get("mixes_sizes", False)
 
     def __init__(self, problem: str, settings: Any = None) -> None:
         super().__init__()
@@ -79,6 +85,13 @@ class Solver(nn.Module, ABC):
 
         `encoding[rows]` is the encoding of some of the instances.
         """
+
+    def encode_padded(self, instances: Instances, sizes_B: Tensor) -> Any:
+        """The same for instances of several sizes, padded to one with nodes that do not exist.
+
+        So many nodes of each are real (int32), the first ones; all others are blocked in the states that follow.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def solve(

@@ -32,14 +32,18 @@ class EncoderLayer(nn.Module):
         self.contract = nn.Linear(feed_forward, width)
         self.norm2 = norm(width)
 
-    def forward(self, nodes_BND: Tensor) -> Tensor:
-        """One layer of the encoder. Under autocast its matrix products are in low precision, the rest as given."""
+    def forward(self, nodes_BND: Tensor, sizes_B: Tensor | None = None) -> Tensor:
+        """One layer of the encoder. Under autocast its matrix products are in low precision, the rest as given.
+
+        Where there are sizes, only so many nodes of an instance are real. The others are never looked at: what comes
+        out for them is finite, means nothing, and must be given no gradient.
+        """
         exact = nodes_BND.dtype
-        attended = self_attention(self.query_key_value(nodes_BND).to(exact), self.heads)
-        nodes_BND = self.norm1(nodes_BND, _before_norm(self.combine, attended).to(exact))
+        attended = self_attention(self.query_key_value(nodes_BND).to(exact), self.heads, sizes_B)
+        nodes_BND = self.norm1(nodes_BND, _before_norm(self.combine, attended).to(exact), sizes_B)
         hidden: Tensor = _Relu.apply(self.expand(nodes_BND.flatten(0, 1)))  # type: ignore[no-untyped-call]
         change = _before_norm(self.contract, hidden).view_as(nodes_BND)
-        normed: Tensor = self.norm2(nodes_BND, change.to(exact))
+        normed: Tensor = self.norm2(nodes_BND, change.to(exact), sizes_B)
         return normed
 
     def products(self) -> dict[str, Tensor]:
@@ -60,12 +64,14 @@ class NodeNorm(nn.Module):
         self.gain = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
 
-    def forward(self, nodes_BND: Tensor, change_BND: Tensor) -> Tensor:
+    def forward(self, nodes_BND: Tensor, change_BND: Tensor, sizes_B: Tensor | None = None) -> Tensor:
         """Add, standardise, then scale and shift each channel."""
         if nodes_BND.shape[1] <= NORM_NODES and kernels.serve(nodes_BND.device):
             from dree.kernels.norm import residual_norm
 
-            return residual_norm(nodes_BND, change_BND, self.gain, self.bias)
+            return residual_norm(nodes_BND, change_BND, self.gain, self.bias, sizes_B)
+        if sizes_B is not None:
+            return _norm_of_real(nodes_BND + change_BND, sizes_B) * self.gain + self.bias
         normed: Tensor = _Norm.apply(nodes_BND + change_BND, self.gain, self.bias)  # type: ignore[no-untyped-call]
         return normed
 
@@ -73,29 +79,46 @@ class NodeNorm(nn.Module):
 class BatchNorm(NodeNorm):
     """Residual and batch norm: each channel is standardised over all nodes of all instances, in tests too."""
 
-    def forward(self, nodes_BND: Tensor, change_BND: Tensor) -> Tensor:
+    def forward(self, nodes_BND: Tensor, change_BND: Tensor, sizes_B: Tensor | None = None) -> Tensor:
         """Add, standardise, then scale and shift each channel; all in single precision at least.
 
         The library's own function: it is faster here than one by hand, and can be captured.
         """
+        assert sizes_B is None, "a batch norm would count nodes that do not exist"
         exact = torch.promote_types(nodes_BND.dtype, torch.float32)
         total = (nodes_BND.to(exact) + change_BND).flatten(0, 1)
         normed = functional.batch_norm(total, None, None, self.gain.to(exact), self.bias.to(exact), training=True)
         return normed.view_as(nodes_BND).to(nodes_BND.dtype)
 
 
-def self_attention(query_key_value: Tensor, heads: int) -> Tensor:
-    """Multi-head self-attention of [B, N, 3 D], without its output projection: [B, N, D]."""
+def existing(sizes_B: Tensor, nodes: int) -> Tensor:
+    """Which nodes of padded instances are real: [B, N]."""
+    return torch.arange(nodes, device=sizes_B.device) < sizes_B[:, None]
+
+
+def _norm_of_real(x_BND: Tensor, sizes_B: Tensor) -> Tensor:
+    """Zero mean and unit (population) variance over the nodes that are real; the others are zero."""
+    exists, count = existing(sizes_B, x_BND.shape[1])[..., None], sizes_B[:, None, None]
+    centred = (x_BND - (x_BND * exists).sum(1, keepdim=True) / count) * exists
+    return centred * (centred.square().sum(1, keepdim=True) / count + 1e-5).rsqrt()
+
+
+def self_attention(query_key_value: Tensor, heads: int, sizes_B: Tensor | None = None) -> Tensor:
+    """Multi-head self-attention of [B, N, 3 D], without its output projection: [B, N, D].
+
+    Where there are sizes, to the nodes that are real.
+    """
     batch, nodes, width = query_key_value.shape
     if nodes <= ATTENTION_NODES and kernels.serve(query_key_value.device, width // (3 * heads)):
         from dree.kernels.attention import attend
 
-        return attend(query_key_value, heads)
+        return attend(query_key_value, heads, sizes_B)
     split = query_key_value.view(batch, nodes, 3, heads, width // (3 * heads)).transpose(1, 3)
     with torch.autocast(query_key_value.device.type, enabled=False):
-        if query_key_value.is_cuda or nodes > SMALL:
+        if query_key_value.is_cuda or nodes > SMALL or sizes_B is not None:
             query, key, value = split.unbind(2)
-            attended = functional.scaled_dot_product_attention(query, key, value)
+            mask = None if sizes_B is None else existing(sizes_B, nodes)[:, None, None]
+            attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         else:
             attended = _SmallAttention.apply(split.permute(2, 0, 1, 3, 4))  # type: ignore[no-untyped-call]
     return attended.transpose(1, 2).flatten(2)

@@ -64,6 +64,7 @@ class POMO(Solver):
     settings_class = POMOSettings
     settings: POMOSettings
     norm: ClassVar[type[NodeNorm]] = NodeNorm  # of the encoder
+    mixes_sizes = True
 
     def __init__(self, problem: str, settings: POMOSettings | None = None) -> None:
         super().__init__(problem, settings)
@@ -101,7 +102,7 @@ class POMO(Solver):
         customers = torch.cat([coords, share], dim=-1)[:, 1:]
         return torch.cat([self.embed_depot(coords[:, :1]), self.embed(customers)], dim=1)
 
-    def encode(self, instances: Instances) -> Decoder:
+    def encode(self, instances: Instances, sizes_B: Tensor | None = None) -> Decoder:
         """Run the encoder, and of the decoder everything that does not depend on decisions.
 
         Under autocast the encoder runs in low precision, and on CUDA devices what kernels read of the nodes;
@@ -113,13 +114,17 @@ class POMO(Solver):
         if nodes_BND.is_cuda and low is not None:
             nodes_BND = nodes_BND.to(low)
         for layer, weights in zip(self.layers, self._layer_weights(low), strict=True):
-            nodes_BND = functional_call(layer, weights, (nodes_BND,))
+            nodes_BND = functional_call(layer, weights, (nodes_BND, sizes_B))
         if self.capturable(instances.nodes):
             from dree.solvers.kernel_decoder import KernelDecoder
 
             return KernelDecoder(self.settings.heads, self._project(nodes_BND))
         with torch.autocast(instances.device.type, enabled=False):
             return make_decoder(self.settings.heads, *self._project(nodes_BND.to(instances.coords.dtype)))
+
+    def encode_padded(self, instances: Instances, sizes_B: Tensor) -> Decoder:
+        """The same, but that nodes which do not exist are not looked at."""
+        return self.encode(instances, sizes_B)
 
     def _layer_weights(self, low: torch.dtype | None) -> list[dict[str, Tensor]]:
         """Of each layer, the weights of its products in low precision, where one is wanted."""

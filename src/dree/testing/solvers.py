@@ -30,7 +30,7 @@ def check_solver(make: Callable[[str], Solver], problem: str | None = None) -> N
 
     Tours are legal and cost what they are said to; `score` and `behave` agree with `decide`, step by step; gradients
     agree with finite differences; nothing depends on hidden randomness or, unless the solver says so by its
-    `encoding_batch`, on what else is in the batch.
+    `encoding_batch`, on what else is in the batch; nor, where it says `mixes_sizes`, on nodes that do not exist.
     """
     for name in problems(problem):
         with located(f"in check_solver, {name}"):
@@ -52,6 +52,8 @@ def _check(solver: Solver, teacher: Solver) -> None:
     _check_scoring(solver, instances, tours)
     _check_rows(solver, instances, tours)
     _check_imitation(solver, teacher, instances, tours)
+    if solver.mixes_sizes:
+        _check_padding(solver, instances, tours.actions[..., 0])
     same = all(torch.equal(old, new) for old, new in zip(before, solver.parameters(), strict=True))
     require(same, "Solving and scoring change the solver's weights.")
 
@@ -214,6 +216,25 @@ def _check_rows(solver: Solver, instances: Instances, tours: Tours) -> None:
             _close(solver.score(some, of_some).per_tour, score[rows], f"the score of {name} by themselves")
         by_row = solver.score(some, of_some, encoding=encoding[rows])
         _close(by_row.per_tour, score[rows], f"the score of {name} with these rows of the batch's encoding")
+
+
+def _check_padding(solver: Solver, instances: Instances, starts: Tensor) -> None:
+    """Nodes that do not exist change no decision, and no gradient."""
+    coords, *orders = instances.tensors()
+    sizes = torch.full((len(instances),), instances.nodes, dtype=torch.int32)
+    demands = [functional.pad(each, (0, 2)) for each in orders[:1]]
+    more = Instances(functional.pad(coords, (0, 0, 0, 2)), *demands, *orders[1:])
+    state = solver.rules.begin(instances, starts)
+    blocked, visited = (functional.pad(each, (0, 2), value=True) for each in (state.blocked, state.visited))
+    encoding = solver.encode_padded(more, sizes)
+    padded = solver.decide(more, starts, replace(state, blocked=blocked, visited=visited), encoding=encoding)
+    results = []
+    for policy in (padded[..., : instances.nodes], solver.decide(instances, starts, state)):
+        solver.zero_grad()
+        policy.exp().square().sum().backward()  # type: ignore[no-untyped-call]
+        results.append((policy.detach(), _gradient(solver)))
+    _close(results[0][0], results[1][0], "decide after encode_padded, beside decide")
+    _close(results[0][1], results[1][1], "the gradient of decide after encode_padded")
 
 
 def _check_gradient(solver: Solver, function: Callable[[], Tensor], what: str) -> None:

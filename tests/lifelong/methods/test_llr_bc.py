@@ -2,13 +2,17 @@
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from conftest import random_instances, small_solver
 from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, make_method
-from dree.lifelong.methods.llr_bc import Step
 from dree.lifelong.replay import softened, uncertainty
+from dree.lifelong.steps import Step
+from dree.solvers import POMO
 from dree.tasks import make_stream
+from remembered_steps import remembered_step
 
 
 def learner_with(problem, **options):
@@ -113,19 +117,21 @@ def test_only_the_copy_that_is_not_mirrored_is_remembered(problem):
     assert all(step.instances.coords.equal(batch.coords) for step in method.collected.items)
 
 
-def test_where_lessons_are_captured_the_same_is_remembered_and_replayed(problem, monkeypatch):
-    """There a lesson has only the best tours and the originals', and steps are replayed one by one."""
+@pytest.mark.parametrize("mixes", [True, False])
+def test_where_lessons_are_captured_the_same_is_remembered_and_replayed(problem, mixes, monkeypatch):
+    """There a lesson has only the best tours and the originals', and steps are padded or else replayed one by one."""
+    monkeypatch.setattr(POMO, "mixes_sizes", mixes)
     losses, remembered = [], []
     for captured in (False, True):
         monkeypatch.setattr(Learner, "captures", lambda *_, captured=captured: captured)
-        learner = Learner(small_solver(problem), make_method("llr-bc", {"sample": 4}), LearnerSettings(), seed=3)
+        learner = Learner(small_solver(problem), make_method("llr-bc", {"sample": 5}), LearnerSettings(), seed=3)
         learner.best_only = captured
         method, replay = learner.method, learner.differentiate_each
-        sizes: list[int] = []
+        replayed: list[list[tuple[int, int]]] = []
 
-        def spy(name, work, pieces, *purpose, sizes=sizes, replay=replay):
+        def spy(name, work, pieces, *purpose, replayed=replayed, replay=replay):
             if name == "consolidation":
-                sizes += [len(instances) // 3 for instances, _ in pieces]
+                replayed.append([(len(instances) // 3, instances.nodes) for instances, _ in pieces])
             return replay(name, work, pieces, *purpose)
 
         monkeypatch.setattr(learner, "differentiate_each", spy)
@@ -134,12 +140,39 @@ def test_where_lessons_are_captured_the_same_is_remembered_and_replayed(problem,
             learn_epoch(learner, stream, epoch, problem=problem)
         losses.append(learner.learn(random_instances(problem, 3, 6, seed=9)).loss)
         remembered.append(method.collected.items)
-        assert (max(sizes) == 1) is captured
+        if captured and mixes:
+            assert replayed == [[(2, 16), (3, 16)]] * len(replayed)
+        else:
+            assert (max(steps for pieces in replayed for steps, _ in pieces) == 1) is captured
     torch.testing.assert_close(*losses)
     for one, two in zip(*remembered, strict=True):
         assert one.instances.coords.equal(two.instances.coords)
         assert one.state.current.equal(two.state.current)
         torch.testing.assert_close(one.policy, two.policy, rtol=1e-4, atol=1e-5)
+
+
+@given(
+    problem=st.sampled_from(["tsp", "cvrp"]),
+    kind=st.sampled_from(["softened", "literal"]),
+    sizes=st.lists(st.integers(2, 18), min_size=1, max_size=5),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=20)
+def test_padded_steps_have_the_loss_and_the_gradient_of_each_by_itself(problem, kind, sizes, seed):
+    """In double precision."""
+    solver = small_solver(problem, seed + 1).double()
+    method = make_method("llr-bc", {"divergence": kind})
+    learner = Learner(solver, method, LearnerSettings(precision="fp32"))
+    old = small_solver(problem, seed).double()
+    method.replayed = [remembered_step(old, size, seed + number, batch=3) for number, size in enumerate(sizes)]
+    results = []
+    for captures in (False, True):
+        learner.captures = lambda _, captures=captures: captures
+        loss = method.replay(learner, None)
+        results.append((loss.detach(), learner._flat.gradient_of(loss)))
+    (loss, gradient), (of_padded, gradient_of_padded) = results
+    torch.testing.assert_close(of_padded, loss, rtol=1e-8, atol=1e-12)
+    assert (gradient_of_padded - gradient).norm() <= 1e-8 * gradient.norm() + 1e-10
 
 
 def test_both_buffers_go_through_their_state_and_share_what_they_share():

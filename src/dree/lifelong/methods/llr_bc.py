@@ -7,10 +7,11 @@ replayed. So the task that is being learned is never replayed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,42 +19,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from dree.errors import DreeError
+from dree.lifelong.graphs import Work
 from dree.lifelong.methods.base import Lesson, Method
-from dree.lifelong.replay import PAPER_ALPHA, check_coefficient, divergence, uncertainty
+from dree.lifelong.replay import PAPER_ALPHA, check_coefficient, divergence
 from dree.lifelong.reservoir import Reservoir
+from dree.lifelong.steps import Step, joined, padded, room
 from dree.problems import Instances, State
+from dree.solvers.layers import existing
 
 if TYPE_CHECKING:
     from dree.lifelong.learner import Learner
     from dree.tasks import Stream
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of all tours of a batch of B instances."""
-
-    instances: Instances
-    starts: Tensor  # [B, P]
-    state: State  # [B, P]
-    policy: Tensor  # [B, P, K] log-probabilities
-
-    @property
-    def bytes(self) -> int:
-        """The memory it takes."""
-        tensors = [*self.instances.tensors(), self.starts, self.policy, *self.state.tensors()]
-        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-    def state_dict(self) -> dict[str, Any]:
-        """As tensors by name."""
-        groups = {"instances": dict(vars(self.instances)), "state": dict(vars(self.state))}
-        return {**groups, "starts": self.starts, "policy": self.policy}
-
-    @staticmethod
-    def from_state(state: Mapping[str, Any], device: torch.device) -> Step:
-        """What `state_dict` gave, on a device."""
-        instances, where = Instances(**state["instances"]).to(device), State(**state["state"])
-        moved = where.map(lambda tensor: tensor.to(device))
-        return Step(instances, state["starts"].to(device), moved, state["policy"].to(device))
 
 
 @dataclass(frozen=True)
@@ -101,26 +77,38 @@ class LLRBC(Method):
         if not self.replayed:
             return None
         chosen = torch.randperm(len(self.replayed), generator=learner.chance("experience"))[: self.options.sample]
-        steps = sorted((self.replayed[row] for row in chosen.tolist()), key=_shape)
-        groups: list[list[Step]] = []
-        for _, alike in groupby(steps, key=_shape):
-            group = list(alike)
-            # By itself where it is captured, for few shapes need few captures; or where steps must not share a norm.
-            alone = learner.captures(group[0].instances.nodes) or learner.solver.encoding_batch is not None
-            groups += [[step] for step in group] if alone else [group]
-        size = len(steps[0].instances)
-
-        def work(_: torch.Generator, instances: Instances, *given: Tensor) -> tuple[Tensor]:
-            """How far the policy is from steps of one size: the sum of each one's weighted mean over its states."""
-            starts, remembered, *state = given
-            current = learner.solver.decide(instances, starts, State(*state), encoding=learner.encode(instances))
-            distance = divergence(self.options.divergence)(current, remembered).view(len(instances) // size, -1)
-            weights = uncertainty(remembered).view_as(distance)
-            return ((distance * weights / weights.sum(1, keepdim=True)).sum(),)
-
-        distances = learner.differentiate_each("consolidation", work, [_joined(group) for group in groups])
+        steps = sorted((self.replayed[row] for row in chosen.tolist()), key=attrgetter("shape"))
+        distances = self._distances(learner, steps)
         alpha = PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
-        return alpha * torch.stack([distance for (distance,) in distances]).sum() / len(steps)
+        return alpha * torch.stack(distances).sum() / len(steps)
+
+    def _distances(self, learner: Learner, steps: list[Step]) -> list[Tensor]:
+        """How far the policy is from some steps, in pieces: the sum of each step's weighted mean over its states."""
+        size = len(steps[0].instances)
+        measure = divergence(self.options.divergence)
+
+        def distance(
+            instances: Instances, encoding: Any, given: Sequence[Tensor], exists: Tensor | None = None
+        ) -> tuple[Tensor]:
+            starts, remembered, weights, *state = given
+            current = learner.solver.decide(instances, starts, State(*state), encoding=encoding)
+            by_step = measure(current, remembered, exists).view(len(instances) // size, -1)
+            weights = weights.view_as(by_step)
+            return ((by_step * weights / weights.sum(1, keepdim=True)).sum(),)
+
+        def of_one_size(_: torch.Generator, instances: Instances, *given: Tensor) -> tuple[Tensor]:
+            return distance(instances, learner.encode(instances), given)
+
+        def of_any_size(_: torch.Generator, instances: Instances, sizes_B: Tensor, *given: Tensor) -> tuple[Tensor]:
+            exists_BN = existing(sizes_B, instances.nodes)
+            return distance(instances, learner.encode_padded(instances, sizes_B), given, exists_BN[:, None])
+
+        work: Work
+        if learner.solver.mixes_sizes and learner.captures(room(steps)):
+            work, pieces = of_any_size, [padded(piece) for piece in _halves(steps)]
+        else:
+            work, pieces = of_one_size, [joined(group) for group in _alike(learner, steps)]
+        return [value for (value,) in learner.differentiate_each("consolidation", work, pieces)]
 
     @torch.no_grad()
     def _collect(self, learner: Learner, lesson: Lesson) -> None:
@@ -170,16 +158,24 @@ class LLRBC(Method):
         self.replayed = [steps[place] for place in state["replayed"]]
 
 
-def _joined(steps: list[Step]) -> tuple[Instances, tuple[Tensor, ...]]:
-    """The instances of steps of one size, then starts, policies and states."""
-    starts, policy = (torch.cat([getattr(step, name) for step in steps]) for name in ("starts", "policy"))
-    state = State.cat([step.state for step in steps])
-    return Instances.cat([step.instances for step in steps]), (starts, policy, *state.tensors())
-
-
 def _at(step: int, of_all: Tensor) -> Tensor:
     return of_all[:, :, step].clone()
 
 
-def _shape(step: Step) -> tuple[int, ...]:
-    return (*step.policy.shape, step.instances.nodes)
+def _halves(steps: list[Step]) -> list[list[Step]]:
+    """The smaller and the larger steps, so that the smaller need not be padded as far."""
+    middle = len(steps) // 2
+    return [half for half in (steps[:middle], steps[middle:]) if half]
+
+
+def _alike(learner: Learner, steps: list[Step]) -> list[list[Step]]:
+    """Steps of one shape together.
+
+    But each by itself where it is captured, for few shapes need few captures; or where steps must not share a norm.
+    """
+    groups: list[list[Step]] = []
+    for _, alike in groupby(steps, key=attrgetter("shape")):
+        group = list(alike)
+        alone = learner.captures(group[0].instances.nodes) or learner.solver.encoding_batch is not None
+        groups += [[step] for step in group] if alone else [group]
+    return groups
