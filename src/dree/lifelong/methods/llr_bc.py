@@ -21,6 +21,7 @@ from torch.nn import functional
 from dree.errors import DreeError
 from dree.lifelong.graphs import Work
 from dree.lifelong.methods.base import Lesson, Method
+from dree.lifelong.reading import Reading
 from dree.lifelong.replay import PAPER_ALPHA, check_coefficient, divergence
 from dree.lifelong.reservoir import Reservoir
 from dree.lifelong.steps import Step, joined, padded, room
@@ -72,10 +73,17 @@ class LLRBC(Method):
 
     def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
         """Consolidate some remembered steps; and remember some of the lesson's, before the optimiser's step."""
+        length = None
         if self._collecting:
-            self._collect(learner, lesson)
-        if not self.replayed:
-            return None
+            _, tours = lesson.originals()
+            length = Reading([learner.together.largest(learner.solver.rules.needed(tours.actions))])
+        loss = self._consolidation(learner) if self.replayed else None
+        if length is not None:  # which the device knows by now, and is busy
+            self._collect(learner, lesson, *map(int, length.values()))
+        return loss
+
+    def _consolidation(self, learner: Learner) -> Tensor:
+        """How far the policy is from some remembered steps, weighted."""
         chosen = torch.randperm(len(self.replayed), generator=learner.chance("experience"))[: self.options.sample]
         steps = sorted((self.replayed[row] for row in chosen.tolist()), key=attrgetter("shape"))
         distances = self._distances(learner, steps)
@@ -111,10 +119,9 @@ class LLRBC(Method):
         return [value for (value,) in learner.differentiate_each("consolidation", work, pieces)]
 
     @torch.no_grad()
-    def _collect(self, learner: Learner, lesson: Lesson) -> None:
+    def _collect(self, learner: Learner, lesson: Lesson, length: int) -> None:
         """Offer every step of the batch, without its symmetric copies, in which there was something to decide."""
         instances, tours = lesson.originals()
-        length = int(learner.together.largest(learner.solver.rules.needed(tours.actions)))
         actions = functional.pad(tours.actions, (0, length - tours.actions.shape[-1]))  # or cut
         starts = actions[..., 0].clone()
         decisions = actions.shape[-1] - 1 - (instances.problem == "tsp")  # a TSP's last step has no choice
