@@ -134,6 +134,7 @@ def test_a_sound_solver_passes_the_check(tmp_path):
         "gradient": 1e-4,
         "greedy costs": 1e-3,
         "same greedy tours": None,
+        "imitation": 1e-3,
     }
     assert "The fast path computes what the twin does." in shown
 
@@ -156,6 +157,27 @@ def test_a_broken_score_fails_the_check(tmp_path, monkeypatch, broken, caught):
     findings = json.loads((tmp_path / "x.json").read_text())["check"]
     assert {each["what"] for each in findings if not each["ok"]} == caught
     assert "comparisons failed" in shown
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda weighted: weighted * 1.05,
+        lambda weighted: 2 * weighted.detach() - weighted,  # the right value, and the wrong gradient
+        lambda weighted: weighted * math.nan,
+    ],
+)
+def test_broken_imitation_fails_the_check(tmp_path, monkeypatch, broken):
+    right = POMO.imitate
+
+    def imitate(*arguments, **named):
+        score = right(*arguments, **named)
+        return Score(score.per_tour, broken(score.weighted))
+
+    monkeypatch.setattr(POMO, "imitate", imitate)
+    dree_bench(*TINY, "--check", "--problem", "tsp", "--json", tmp_path / "x.json", code=1)
+    findings = json.loads((tmp_path / "x.json").read_text())["check"]
+    assert {each["what"] for each in findings if not each["ok"]} == {"imitation"}
 
 
 def test_the_referee_counts_illegal_tours_and_weighs_the_others_costs(problem):
