@@ -136,6 +136,7 @@ def test_a_sound_solver_passes_the_check(tmp_path):
         "same greedy tours": None,
         "padded decisions": 1e-5,
         "padded gradient": 1e-4,
+        "imitation": 1e-3,
     }
     assert "The fast path computes what the twin does." in shown
 
@@ -167,6 +168,27 @@ def test_padded_nodes_that_are_looked_at_fail_the_check(tmp_path, monkeypatch):
     failed = {each["what"] for each in findings if not each["ok"]}
     assert {"padded decisions", "padded gradient"} <= failed
     assert all(what.startswith("padded") for what in failed)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda weighted: weighted * 1.05,
+        lambda weighted: 2 * weighted.detach() - weighted,  # the right value, and the wrong gradient
+        lambda weighted: weighted * math.nan,
+    ],
+)
+def test_broken_imitation_fails_the_check(tmp_path, monkeypatch, broken):
+    right = POMO.imitate
+
+    def imitate(*arguments, **named):
+        score = right(*arguments, **named)
+        return Score(score.per_tour, broken(score.weighted))
+
+    monkeypatch.setattr(POMO, "imitate", imitate)
+    dree_bench(*TINY, "--check", "--problem", "tsp", "--json", tmp_path / "x.json", code=1)
+    findings = json.loads((tmp_path / "x.json").read_text())["check"]
+    assert {each["what"] for each in findings if not each["ok"]} == {"imitation"}
 
 
 def test_the_referee_counts_illegal_tours_and_weighs_the_others_costs(problem):

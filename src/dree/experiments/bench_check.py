@@ -22,12 +22,14 @@ from dree.problems.check import check_cvrp, check_tsp
 from dree.randomness import named_generator
 from dree.settings import build
 from dree.solvers import Solver, make_solver
+from dree.solvers.divergence import divergence
 from dree.tasks import principal
 
 CHECKED = 8  # instances, at least: the gradients of fewer may nearly cancel, and then bf16's rounding shows
 LOG_PROB_BAR = {"fp32": 1e-5, "bf16": 2e-2}  # relative, by precision
 GRADIENT_BAR = {"cpu": 1e-4, "cuda": 1e-3}  # relative, in fp32; 4e-4 was seen on an H200 at n = 100
 CAPTURED_BAR = {"fp32": 1e-3, "bf16": 2e-2}
+IMITATION_BAR = {"fp32": 1e-3, "bf16": 2e-2}
 REFEREED = 4  # instances whose tours the referee sees, and of each so many tours
 
 
@@ -83,6 +85,8 @@ def check(base: str, problem: str, n: int, batch: int, precision: str, device: t
         chance, *gradient = padded_against_alone(learner, [instances, smaller])
         found.append(finding("padded decisions", chance, at_most=LOG_PROB_BAR[precision]))
         found.append(of_gradient("padded gradient", *gradient))
+    imitation = _imitation(learner, make_solver(problem, base, seed=1).to(device), lesson)
+    found.append(finding("imitation", imitation, at_most=IMITATION_BAR[precision]))
     if learner.captures(instances.nodes):
         captured = captured_difference(base, problem, instances, precision)
         found.append(finding("captured gradient", captured, at_most=CAPTURED_BAR[precision]))
@@ -130,6 +134,27 @@ def _against_twin(solver: Solver, lesson: Lesson) -> tuple[float, float, float]:
     log_prob = log_prob.detach()
     difference = (score.per_tour - log_prob).abs().max() / log_prob.abs().mean()
     return (float(difference), *compare(fast, twin))
+
+
+def _imitation(learner: Learner, teacher: Solver, lesson: Lesson) -> float:
+    """How far the distance from a teacher on some tours is from what both policies on each of them give, relatively.
+
+    The differences of the value and of its gradient, added up.
+    """
+    solver, instances = learner.solver, lesson.instances
+    encoding, target = learner.encode(instances), learner.encode(instances, teacher).map(Tensor.detach)
+    tours = Tours(lesson.tours.actions[:, :REFEREED], lesson.tours.costs[:, :REFEREED])
+    fast = solver.imitate(instances, tours, target, encoding=encoding).weighted
+    slow = torch.zeros_like(fast)
+    for column in range(tours.costs.shape[1]):
+        tour = Tours(tours.actions[:, [column]], tours.costs[:, [column]])
+        policy = solver.behave(instances, tour, encoding=encoding)
+        slow = slow + divergence(policy, teacher.behave(instances, tour, encoding=target), dims=3)
+    gradients = [
+        _flat(torch.autograd.grad(each, list(solver.parameters()), retain_graph=True, materialize_grads=True))
+        for each in (fast, slow)
+    ]
+    return abs(float(fast.detach() / slow.detach() - 1)) + compare(*gradients)[1]
 
 
 def _double(instances: Instances) -> Instances:

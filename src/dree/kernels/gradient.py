@@ -1,8 +1,8 @@
 """Scores of the next node and their gradient, for many states of one instance.
 
 `nodes` is laid out as in `rollout`. States lie tour after tour, `steps` of each; a state knows where the vehicle is
-and what its load is. Blocked nodes are marked by minus zero in the
-gradient, so that it says all that is needed of a state.
+and what its load is. Blocked nodes are marked by minus zero in the gradient, so that it says all that is needed of a
+state.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from dree.kernels.parts import LOG2_E, head_rows, is_blocked, node_tile, normalised
+from dree.kernels.parts import LOG2_E, head_rows, is_blocked, node_tile, state_scores
 
 
 @triton.jit(do_not_specialize=["tours", "steps", "nodes"])  # one kernel for all sizes
@@ -41,8 +41,6 @@ def scores_kernel(  # type: ignore[no-untyped-def]
     real = state < tours * steps
     node = tl.arange(0, NODES)
     exists = node < nodes
-    row_width = GROUPS * HEADS * WIDTH
-    nodes_ptr += instance * nodes * row_width
     place = instance * tours * steps + state
     current = tl.load(current_ptr + place, mask=real, other=0).to(tl.int32)
     cell = place[:, None] * nodes + node[None, :]
@@ -53,23 +51,25 @@ def scores_kernel(  # type: ignore[no-untyped-def]
         share = tl.load(loads_ptr + place, mask=real, other=0.0).to(tl.float32)
     else:
         start = tl.load(starts_ptr + instance * tours + state // steps, mask=real, other=0).to(tl.int32)
-    offset = tl.load(offset_ptr + instance * nodes + node, mask=exists, other=0.0).to(tl.float32)
-    scores = tl.zeros([STATES, NODES], tl.float32) + offset[None, :]
-    for head in range(HEADS):
-        query = head_rows(nodes_ptr, current, 0, head, row_width, HEADS, WIDTH)
-        if CVRP:
-            lane = head * WIDTH + tl.arange(0, WIDTH)
-            query += share[:, None] * tl.load(load_query_ptr + lane).to(tl.float32)[None, :]
-        else:
-            query += head_rows(nodes_ptr, start, 4, head, row_width, HEADS, WIDTH)
-        key = node_tile(nodes_ptr, 1, head, nodes, row_width, HEADS, WIDTH, NODES)
-        value = node_tile(nodes_ptr, 2, head, nodes, row_width, HEADS, WIDTH, NODES)
-        pointer = node_tile(nodes_ptr, 3, head, nodes, row_width, HEADS, WIDTH, NODES)
-        match = tl.dot(query.to(key.dtype), tl.trans(key), input_precision=DOT) + mask
-        attention, logsum = normalised(match)
-        tl.store(logsum_ptr + place * HEADS + head, logsum, mask=real)
-        attended = tl.dot(attention.to(value.dtype), value, input_precision=DOT)
-        scores = tl.dot(attended.to(pointer.dtype), tl.trans(pointer), scores, input_precision=DOT)
+    scores = state_scores(
+        nodes_ptr,
+        load_query_ptr,
+        offset_ptr,
+        instance,
+        current,
+        share if CVRP else start,
+        mask,
+        logsum_ptr + place * HEADS,
+        real,
+        nodes,
+        CVRP,
+        True,
+        HEADS,
+        WIDTH,
+        GROUPS,
+        NODES,
+        DOT,
+    )
     tl.store(scores_ptr + cell, scores, mask=inside)
 
 

@@ -18,12 +18,58 @@ def real_nodes(sizes_ptr, instance, nodes):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def normalised(match):  # type: ignore[no-untyped-def]
-    """The softmax of each row, and the logarithm (to base 2) of the sum of its exponentials."""
-    highest = tl.max(match, 1) * LOG2_E
-    exponentials = tl.exp2(match * LOG2_E - highest[:, None])
-    total = tl.sum(exponentials, 1)
-    return exponentials / total[:, None], highest + tl.log2(total)
+def state_scores(  # type: ignore[no-untyped-def]
+    nodes_ptr,  # [B, N, G, D]
+    load_query_ptr,  # [B, 1, D], the same for all (CVRP)
+    offset_ptr,  # [B, N]
+    instance,
+    current,  # [states]: where the vehicle is
+    context,  # [states]: its load as a share of the capacity (CVRP), or its start (TSP)
+    mask,  # [states, NODES]: added to the attention scores, to base 2
+    logsum_ptr,  # out [states, H]: of the exponentials (to base 2) of the attention scores, with RECORD
+    real,  # [states]: which of them to record
+    nodes,
+    CVRP: tl.constexpr,
+    RECORD: tl.constexpr,
+    HEADS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    GROUPS: tl.constexpr,
+    NODES: tl.constexpr,
+    DOT: tl.constexpr,
+):
+    """The scores of the next node, for some states of one instance: [states, NODES]."""
+    node = tl.arange(0, NODES)
+    row_width = GROUPS * HEADS * WIDTH
+    nodes_ptr += instance * nodes * row_width
+    offset_ptr += instance * nodes
+    scores = tl.zeros(mask.shape, tl.float32)
+    for head in range(HEADS):
+        query = head_rows(nodes_ptr, current, 0, head, row_width, HEADS, WIDTH)
+        if CVRP:
+            lane = head * WIDTH + tl.arange(0, WIDTH)
+            query += context[:, None] * tl.load(load_query_ptr + lane).to(tl.float32)[None, :]
+        else:
+            query += head_rows(nodes_ptr, context, 4, head, row_width, HEADS, WIDTH)
+        key = node_tile(nodes_ptr, 1, head, nodes, row_width, HEADS, WIDTH, NODES)
+        value = node_tile(nodes_ptr, 2, head, nodes, row_width, HEADS, WIDTH, NODES)
+        pointer = node_tile(nodes_ptr, 3, head, nodes, row_width, HEADS, WIDTH, NODES)
+        match = tl.dot(query.to(key.dtype), tl.trans(key), input_precision=DOT) * LOG2_E + mask
+        highest = tl.maximum(tl.max(match, 1), -1e30)
+        attention = tl.exp2(match - highest[:, None])
+        total = tl.maximum(tl.sum(attention, 1), 1e-30)
+        if RECORD:
+            tl.store(logsum_ptr + head, highest + tl.log2(total), mask=real)
+        attended = tl.dot(attention.to(value.dtype), value, input_precision=DOT) * (1 / total)[:, None]
+        scores = tl.dot(attended.to(pointer.dtype), tl.trans(pointer), scores, input_precision=DOT)
+    return scores + tl.load(offset_ptr + node, mask=node < nodes, other=0.0)[None, :]
+
+
+@triton.jit
+def clipped(scores, mask, clip):  # type: ignore[no-untyped-def]
+    """How far below one the scores' hyperbolic tangents are, and the policy times a constant of each state."""
+    root = tl.rsqrt(1 + tl.exp2(scores * (2 * LOG2_E)))
+    below = 2 * root * root
+    return below, tl.exp2(mask - below * (clip * LOG2_E))
 
 
 @triton.jit

@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from dree.kernels.parts import LOG2_E, head_rows, node_tile
+from dree.kernels.parts import clipped, state_scores
 
 FULL = tl.constexpr(-1e30)  # blocks as well as minus infinity does
 
@@ -49,9 +49,6 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
     real = tour < tours
     node = tl.arange(0, NODES)
     exists = node < nodes
-    row_width = GROUPS * HEADS * WIDTH
-    nodes_ptr += instance * nodes * row_width
-    offset_ptr += instance * nodes
     place = instance * tours + tour
     current = tl.load(starts_ptr + place, mask=real, other=1).to(tl.int32)
     start = current
@@ -82,29 +79,26 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
             fits = tl.where(node[None, :] == 0, home[:, None], fits)
             mask = tl.where(mask == -float("inf"), mask, fits)
         at = place * (longest - 1) + step - 1
-        scores = tl.zeros([TOURS, NODES], tl.float32)
-        for head in range(HEADS):
-            query = head_rows(nodes_ptr, current, 0, head, row_width, HEADS, WIDTH)
-            if CVRP:
-                lane = head * WIDTH + tl.arange(0, WIDTH)
-                query += share[:, None] * tl.load(load_query_ptr + lane).to(tl.float32)[None, :]
-            else:
-                query += head_rows(nodes_ptr, start, 4, head, row_width, HEADS, WIDTH)
-            key = node_tile(nodes_ptr, 1, head, nodes, row_width, HEADS, WIDTH, NODES)
-            value = node_tile(nodes_ptr, 2, head, nodes, row_width, HEADS, WIDTH, NODES)
-            pointer = node_tile(nodes_ptr, 3, head, nodes, row_width, HEADS, WIDTH, NODES)
-            match = tl.dot(query.to(key.dtype), tl.trans(key), input_precision=DOT) * LOG2_E + mask
-            highest = tl.maximum(tl.max(match, 1), -1e30)
-            attention = tl.exp2(match - highest[:, None])
-            total = tl.maximum(tl.sum(attention, 1), 1e-30)
-            if RECORD:
-                tl.store(logsum_ptr + at * HEADS + head, highest + tl.log2(total), mask=real)
-            attended = tl.dot(attention.to(value.dtype), value, input_precision=DOT) * (1 / total)[:, None]
-            scores = tl.dot(attended.to(pointer.dtype), tl.trans(pointer), scores, input_precision=DOT)
-        scores += tl.load(offset_ptr + node, mask=exists, other=0.0)[None, :]
-        root = tl.rsqrt(1 + tl.exp2(scores * (2 * LOG2_E)))
-        below = 2 * root * root  # how far the hyperbolic tangent is below one
-        policy = tl.exp2(mask - below * (clip * LOG2_E))  # times a constant
+        scores = state_scores(
+            nodes_ptr,
+            load_query_ptr,
+            offset_ptr,
+            instance,
+            current,
+            share if CVRP else start,
+            mask,
+            logsum_ptr + at * HEADS,
+            real,
+            nodes,
+            CVRP,
+            RECORD,
+            HEADS,
+            WIDTH,
+            GROUPS,
+            NODES,
+            DOT,
+        )
+        below, policy = clipped(scores, mask, clip)
         if SAMPLE:
             # The first allowed node whose cumulated probability passes a uniform number, clear of rounding at the end.
             uniform = tl.rand(seed, (place * longest + step).to(tl.int32))

@@ -52,12 +52,11 @@ class CVRP(Rules):
         return 2 * instances.customers
 
     def hindsight(self, instances: Instances, actions_BPT: Tensor) -> State:
-        """Served so far: the demand up to now, less what it was at the last return to the depot."""
-        demands, capacity = _demands(instances)
+        """A customer is served before action t if its own step is earlier."""
+        demands, _ = _demands(instances)
         current = actions_BPT[..., :-1]
         at_depot = current == 0
-        total = demands.gather(1, current.flatten(1)).view_as(current).cumsum(-1)
-        load = capacity[:, None, None] - (total - (total * at_depot).cummax(-1).values)
+        load = loads_along(instances, current)
         steps = torch.arange(1, actions_BPT.shape[-1], device=actions_BPT.device)
         visited = visit_steps(actions_BPT, instances.nodes)[:, :, None, :] < steps[:, None]
         visited[..., 0] = False
@@ -73,6 +72,16 @@ class CVRP(Rules):
     def closed(self, actions_BPT: Tensor) -> Tensor:
         """The actions after the departure from the depot."""
         return torch.nn.functional.pad(actions_BPT, (1, 0))
+
+
+def loads_along(instances: Instances, current_BPS: Tensor) -> Tensor:
+    """What the vehicle can still take at each node of tours: [B, P, S].
+
+    Served so far is the demand up to now, less what it was at the last return to the depot.
+    """
+    demands, capacity = _demands(instances)
+    total = demands.gather(1, current_BPS.flatten(1)).view_as(current_BPS).cumsum(-1)
+    return capacity[:, None, None] - (total - (total * (current_BPS == 0)).cummax(-1).values)
 
 
 def _blocked(visited: Tensor, load: Tensor, home: Tensor, demands: Tensor) -> Tensor:

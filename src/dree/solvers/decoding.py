@@ -105,6 +105,12 @@ class Decoder(ABC):
         """Tours of at most `longest` actions, and with `record` these and their tape; None: decide step by step."""
         return None
 
+    def imitate(
+        self, instances: Instances, actions_BPT: Tensor, teacher: Decoder, clip: float
+    ) -> tuple[Tensor, tuple[Tensor, ...]] | None:
+        """How far each tour's policy is from the teacher's, and the gradient of the sum; None: compare policies."""
+        return None
+
     @abstractmethod
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
         """Scores before clipping: [B, X, N].

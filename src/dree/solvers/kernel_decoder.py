@@ -5,7 +5,6 @@ Shapes: B instances, P tours, S states of a tour, X = P * S, N nodes, D width, T
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +13,14 @@ import triton
 from torch import Tensor
 
 from dree.errors import DreeError
-from dree.kernels.gradient import gradient_kernel, offset_gradient_kernel, scores_kernel
-from dree.kernels.layout import gradient_layout, padded, rollout_layout, scores_layout
+from dree.kernels.gradient import scores_kernel
+from dree.kernels.layout import padded, rollout_layout, scores_layout
 from dree.kernels.rollout import rollout_kernel
 from dree.problems import Instances
 from dree.solvers.capture import captured
 from dree.solvers.decoding import ENDLESS, Decoder
+from dree.solvers.kernel_gradients import decoder_gradients, roomy, sizes
+from dree.solvers.kernel_imitation import imitation
 
 
 class KernelDecoder(Decoder):
@@ -63,7 +64,7 @@ class KernelDecoder(Decoder):
         log_prob = torch.empty(batch, tours, device=packed.device)
         lengths = torch.empty(batch, tours, dtype=torch.int32, device=packed.device)
         kept = (batch, tours, steps) if record else (1, 1, 1)
-        tape = _roomy((*kept, padded(nodes)), packed.dtype, packed.device)
+        tape = roomy((*kept, padded(nodes)), packed.dtype, packed.device)
         logsum, loads = torch.empty(*kept, self.heads, device=packed.device), torch.empty(kept, device=packed.device)
         if self.routed and record:  # zero is what tours that end early leave
             for each in (tape, logsum, loads):
@@ -96,13 +97,23 @@ class KernelDecoder(Decoder):
             TOURS=layout.rows,
             num_warps=layout.warps,
             num_stages=layout.stages,
-            **_shape(packed, self.heads),
+            **sizes(packed, self.heads),
         )
         if not record:
             if not captured(packed.device) and not (lengths > 0).all():  # a loss will not be finite, that is enough
                 raise DreeError(ENDLESS)
             return actions, None
         return actions, (actions, KernelTape(self, starts, actions, log_prob, lengths - 1, tape, logsum, loads))
+
+    def imitate(
+        self, instances: Instances, actions_BPT: Tensor, teacher: Decoder, clip: float
+    ) -> tuple[Tensor, tuple[Tensor, ...]] | None:
+        """All states in one kernel, if it is the teacher's as well."""
+        if not isinstance(teacher, KernelDecoder):
+            return None
+        if sizes(teacher.tensors[0], teacher.heads) != sizes(self.tensors[0], self.heads):
+            return None
+        return imitation(self.heads, self.tensors, teacher.tensors, instances, actions_BPT, clip)
 
 
 @dataclass(frozen=True)
@@ -120,7 +131,7 @@ class KernelTape:
 
     def score(self, weights_BP: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The log-probability of each tour, and the gradient of their weighted sum for the decoder's tensors."""
-        gradients = _gradients(
+        gradients = decoder_gradients(
             self.decoder.heads,
             self.decoder.tensors,
             self.actions,
@@ -173,7 +184,7 @@ class _Scores(torch.autograd.Function):
             STATES=layout.rows,
             num_warps=layout.warps,
             num_stages=layout.stages,
-            **_shape(packed, heads),
+            **sizes(packed, heads),
         )
         ctx.heads = heads
         ctx.save_for_backward(packed, load_query, offset, current, starts, loads, mask, logsum)
@@ -187,7 +198,7 @@ class _Scores(torch.autograd.Function):
         gradient = packed.new_full((*mask.shape[:2], padded(mask.shape[2])), -0.0)
         real = gradient[..., : mask.shape[2]]
         torch.add(upstream[0], 0.0, out=real).masked_fill_(mask == -torch.inf, -0.0)  # no minus zero elsewhere
-        gradients = _gradients(
+        gradients = decoder_gradients(
             ctx.heads,
             (packed, load_query, offset),
             current.view(len(current), tours, steps),
@@ -199,77 +210,3 @@ class _Scores(torch.autograd.Function):
             torch.full_like(starts, steps),
         )
         return None, *gradients, None, None, None, None
-
-
-def _gradients(
-    heads: int,
-    tensors: tuple[Tensor, ...],
-    current_BPT: Tensor,
-    starts_BP: Tensor,
-    loads_BPS: Tensor,
-    weights_BP: Tensor,
-    gradient_BPSN: Tensor,
-    logsum_BPSH: Tensor,
-    steps_BP: Tensor,
-) -> tuple[Tensor, ...]:
-    """The gradient for a kernel decoder's tensors, given the one for the scores of all states."""
-    packed, load_query, offset = (tensor.detach() for tensor in tensors)
-    batch, nodes, groups, _ = packed.shape
-    tours = starts_BP.shape[1]
-    to_packed = torch.empty_like(packed)
-    to_last = packed.new_zeros(batch, nodes, packed.shape[-1], dtype=torch.float32)
-    to_start = torch.zeros_like(to_last) if groups > 4 else to_last
-    to_load_query = load_query.new_zeros(load_query.shape, dtype=torch.float32)
-    to_offset = torch.zeros_like(offset)
-    weights, steps = weights_BP.contiguous(), logsum_BPSH.numel() // (batch * tours * heads)
-    layout = gradient_layout(nodes, packed.dtype)
-    gradient_kernel[(heads, batch)](
-        packed,
-        load_query,
-        current_BPT,
-        starts_BP,
-        loads_BPS,
-        weights,
-        gradient_BPSN,
-        logsum_BPSH,
-        steps_BP,
-        steps_BP.amax(1),
-        to_packed,
-        to_last,
-        to_start,
-        to_load_query,
-        tours,
-        current_BPT.shape[-1],
-        steps,
-        nodes,
-        CVRP=groups == 4,
-        STATES=layout.rows,
-        num_warps=layout.warps,
-        num_stages=layout.stages,
-        **_shape(packed, heads),
-    )
-    offset_gradient_kernel[(min(tours, 8), batch)](
-        weights, gradient_BPSN, steps_BP, to_offset, tours, steps, nodes, NODES=padded(nodes), STATES=32
-    )
-    to_packed[:, :, 0] = to_last
-    if groups > 4:
-        to_packed[:, :, 4] = to_start
-    return to_packed, to_load_query.to(load_query.dtype), to_offset
-
-
-def _roomy(shape: tuple[int, ...], precision: torch.dtype, device: torch.device) -> Tensor:
-    """An empty tensor in a power of two of memory: as sizes drift, the memory of one serves for the next."""
-    count = math.prod(shape)
-    return torch.empty(int(triton.next_power_of_2(count)), dtype=precision, device=device)[:count].view(shape)
-
-
-def _shape(packed_BNGD: Tensor, heads: int) -> dict[str, Any]:
-    """What every kernel is compiled for: sizes, the number of nodes being padded to a power of two."""
-    _, nodes, groups, width = packed_BNGD.shape
-    return {
-        "HEADS": heads,
-        "WIDTH": width // heads,
-        "GROUPS": groups,
-        "NODES": padded(nodes),
-        "DOT": "tf32x3" if packed_BNGD.dtype == torch.float32 else "tf32",
-    }

@@ -227,9 +227,13 @@ class POMO(Solver):
     def imitate(
         self, instances: Instances, tours: Tours, teacher: Decoder, *, encoding: Decoder | None = None
     ) -> Score:
-        """Both policies at all decisions of all tours in parallel, in chunks."""
+        """Both policies at all decisions of all tours in parallel, at once or in chunks."""
         decoder = encoding or self.encode(instances)
         actions = tours.actions
+        at_once = decoder.imitate(instances, actions, teacher, self.settings.clip)
+        if at_once is not None:
+            per_tour, gradients = at_once
+            return Score(per_tour, with_gradient(per_tour.sum(), decoder.tensors, gradients))
 
         def distance(policy: Tensor, chunk: Chunk) -> Tensor:
             rows, _ = chunk

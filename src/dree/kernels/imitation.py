@@ -1,0 +1,122 @@
+"""How far one policy is from another at many states of finished tours, and the gradient of that for the scores.
+
+`nodes` is laid out as in `rollout`. States lie tour after tour, `steps` of each. What is blocked at a state follows
+from the step at which each node of the tour is visited.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from dree.kernels.parts import clipped, state_scores
+
+
+@triton.jit(do_not_specialize=["tours", "steps", "nodes"])  # one kernel for all sizes
+def imitation_kernel(  # type: ignore[no-untyped-def]
+    nodes_ptr,  # [B, N, G, D]
+    load_query_ptr,  # [B, 1, D], the same for all (CVRP)
+    offset_ptr,  # [B, N]
+    teacher_nodes_ptr,  # [B, N, G, D]
+    teacher_load_query_ptr,  # [B, 1, D], the same for all (CVRP)
+    teacher_offset_ptr,  # [B, N]
+    actions_ptr,  # [B, P, S + 1]
+    visited_at_ptr,  # [B, P, N]: the step at which each node is visited
+    decisions_ptr,  # [B, P]: of each tour
+    demands_ptr,  # [B, N] (CVRP)
+    loads_ptr,  # [B, P, S]: what the vehicle can still take (CVRP)
+    shares_ptr,  # [B, P, S]: as a share of the capacity (CVRP)
+    distance_ptr,  # out [B, P, S]: KL(teacher || policy), zero after a tour's end
+    gradient_ptr,  # out [B, P, S, NODES]: of the distance for the scores; minus zero where blocked
+    logsum_ptr,  # out [B, P, S, H]: of the exponentials (to base 2) of the attention scores
+    tours,
+    steps,  # S
+    nodes,
+    clip,
+    CVRP: tl.constexpr,
+    HEADS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    GROUPS: tl.constexpr,
+    NODES: tl.constexpr,
+    STATES: tl.constexpr,
+    DOT: tl.constexpr,
+):
+    """Some states of one instance. Where all tours have ended, every node is marked as blocked, and no logsum read."""
+    instance = tl.program_id(1).to(tl.int64)
+    state = tl.program_id(0) * STATES + tl.arange(0, STATES)
+    real = state < tours * steps
+    state = tl.minimum(state, tours * steps - 1)  # the last tile may have too many: they are the last state again
+    step = state % steps
+    tour = instance * tours + state // steps
+    place = instance * tours * steps + state
+    going = step < tl.load(decisions_ptr + tour)
+    node = tl.arange(0, NODES)
+    cell = place[:, None] * NODES + node[None, :]
+    if tl.max(going.to(tl.int32), 0) == 0:
+        tl.store(distance_ptr + place, 0.0, mask=real)
+        tl.store(gradient_ptr + cell, -0.0, mask=real[:, None])
+    else:
+        exists = node < nodes
+        current = tl.load(actions_ptr + tour * (steps + 1) + step).to(tl.int32)
+        visited_at = tl.load(visited_at_ptr + tour[:, None] * nodes + node[None, :], mask=exists[None, :], other=-1)
+        blocked = visited_at <= step[:, None]
+        if CVRP:
+            load = tl.load(loads_ptr + place).to(tl.int32)
+            context = tl.load(shares_ptr + place)
+            demand = tl.load(demands_ptr + instance * nodes + node, mask=exists, other=0).to(tl.int32)
+            home = (current == 0) & going
+            blocked = tl.where(node[None, :] == 0, home[:, None], blocked | (demand[None, :] > load[:, None]))
+        else:
+            context = tl.load(actions_ptr + tour * (steps + 1)).to(tl.int32)
+        mask = tl.where(blocked, -float("inf"), 0.0)
+        scores = state_scores(
+            teacher_nodes_ptr,
+            teacher_load_query_ptr,
+            teacher_offset_ptr,
+            instance,
+            current,
+            context,
+            mask,
+            logsum_ptr,
+            real,
+            nodes,
+            CVRP,
+            False,
+            HEADS,
+            WIDTH,
+            GROUPS,
+            NODES,
+            DOT,
+        )
+        below, target = clipped(scores, mask, clip)
+        total = tl.sum(target, 1)
+        target *= (1 / total)[:, None]
+        distance = -clip * tl.sum(target * below, 1) - tl.log(total)
+        scores = state_scores(
+            nodes_ptr,
+            load_query_ptr,
+            offset_ptr,
+            instance,
+            current,
+            context,
+            mask,
+            logsum_ptr + place * HEADS,
+            real,
+            nodes,
+            CVRP,
+            True,
+            HEADS,
+            WIDTH,
+            GROUPS,
+            NODES,
+            DOT,
+        )
+        below, policy = clipped(scores, mask, clip)
+        total = tl.sum(policy, 1)
+        distance += clip * tl.sum(target * below, 1) + tl.log(total)
+        tl.store(distance_ptr + place, tl.where(going, distance, 0.0), mask=real)
+        gradient = (policy * (1 / total)[:, None] - target) * below * (2 - below) * clip
+        gradient = gradient.to(gradient_ptr.dtype.element_ty)
+        gradient = tl.where(gradient == 0, 0.0, gradient)  # minus zero is the mark of blocked nodes alone
+        gradient = tl.where(blocked, -0.0, gradient)
+        tl.store(gradient_ptr + cell, gradient, mask=real[:, None])
