@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -310,3 +311,10 @@ def test_decisions_on_padded_instances_and_their_gradient_are_those_on_each_size
         expected = expected + (chances * weights[row, :tours, :count]).sum()
     fast, slow = gradients(solver, (together * weights).sum()), gradients(solver, expected)
     assert (fast - slow).norm() <= 1e-4 * slow.norm() + 1e-5
+
+
+def test_no_kernel_has_minus_zero_as_a_number():
+    """The compiler makes a plain zero of it, and the interpreter does not: no other test would see that."""
+    sources = [path.read_text() for path in Path(kernels.__file__).parent.glob("*.py")]
+    assert len(sources) > 5
+    assert not any("-0.0" in source for source in sources)

@@ -82,7 +82,8 @@ def check(base: str, problem: str, n: int, batch: int, precision: str, device: t
         found += [finding("greedy costs", cost, at_most=1e-3), finding("same greedy tours", identical)]
     if solver.mixes_sizes:
         smaller = draw(principal("U", problem, max(2, n // 2)), batch, device)
-        chance, *gradient = padded_against_alone(learner, [instances, smaller])
+        fresh = random_learner(base, problem, FineTuning(), precision, device)  # captured work must meet no other
+        chance, *gradient = padded_against_alone(fresh, [instances, smaller])
         found.append(finding("padded decisions", chance, at_most=LOG_PROB_BAR[precision]))
         found.append(of_gradient("padded gradient", *gradient))
     imitation = _imitation(learner, make_solver(problem, base, seed=1).to(device), lesson)

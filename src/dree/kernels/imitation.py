@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from dree.kernels.parts import clipped, state_scores
+from dree.kernels.parts import clipped, marked, state_scores
 
 
 @triton.jit(do_not_specialize=["tours", "steps", "nodes"])  # one kernel for all sizes
@@ -54,7 +54,8 @@ def imitation_kernel(  # type: ignore[no-untyped-def]
     cell = place[:, None] * NODES + node[None, :]
     if tl.max(going.to(tl.int32), 0) == 0:
         tl.store(distance_ptr + place, 0.0, mask=real)
-        tl.store(gradient_ptr + cell, -0.0, mask=real[:, None])
+        nothing = tl.zeros([STATES, NODES], gradient_ptr.dtype.element_ty)
+        tl.store(gradient_ptr + cell, marked(nothing, nothing == 0), mask=real[:, None])
     else:
         exists = node < nodes
         current = tl.load(actions_ptr + tour * (steps + 1) + step).to(tl.int32)
@@ -116,7 +117,5 @@ def imitation_kernel(  # type: ignore[no-untyped-def]
         distance += clip * tl.sum(target * below, 1) + tl.log(total)
         tl.store(distance_ptr + place, tl.where(going, distance, 0.0), mask=real)
         gradient = (policy * (1 / total)[:, None] - target) * below * (2 - below) * clip
-        gradient = gradient.to(gradient_ptr.dtype.element_ty)
-        gradient = tl.where(gradient == 0, 0.0, gradient)  # minus zero is the mark of blocked nodes alone
-        gradient = tl.where(blocked, -0.0, gradient)
+        gradient = marked(gradient.to(gradient_ptr.dtype.element_ty), blocked)
         tl.store(gradient_ptr + cell, gradient, mask=real[:, None])

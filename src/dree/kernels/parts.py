@@ -83,6 +83,20 @@ def is_blocked(gradient):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def marked(gradient, blocked):  # type: ignore[no-untyped-def]
+    """A gradient that is minus zero, the mark of a blocked node, where one is, and nowhere else.
+
+    By bits, for the compiler makes a plain zero of a minus zero that is written as a number.
+    """
+    gradient = tl.where(gradient == 0, 0.0, gradient)
+    if gradient.dtype == tl.float32:
+        bits = tl.where(blocked, -2147483648, gradient.to(tl.int32, bitcast=True)).to(tl.int32)
+    else:
+        bits = tl.where(blocked, -32768, gradient.to(tl.int16, bitcast=True)).to(tl.int16)
+    return bits.to(gradient.dtype, bitcast=True)
+
+
+@triton.jit
 def head_rows(  # type: ignore[no-untyped-def]
     nodes_ptr, index, GROUP: tl.constexpr, head, row_width, HEADS: tl.constexpr, WIDTH: tl.constexpr
 ):
