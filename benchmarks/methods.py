@@ -127,12 +127,13 @@ def times_table(cases: Sequence[Case], repeats: int, clock: str) -> Table:
 
 def step_bytes(case: Case) -> int:
     """What LLR-BC keeps of one step of a batch."""
-    learner = case.learner("llr-bc", {"buffer": 1})
+    learner, stream = case.learner("llr-bc", {"buffer": 1}), case.stream()
     method = learner.method
     assert isinstance(method, LLRBC)
+    method.begin(learner, stream, 1)
     with torch.no_grad():
-        instances = case.stream().task(0).sample(case.batch, named_generator(0, "instances"))
-        method._collect(learner, learner.attempt(instances, "solve"))
+        instances = stream.task(0).sample(case.batch, named_generator(0, "instances"))
+        method.replay(learner, learner.attempt(instances, "solve"))
     return method.collected.items[0].bytes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -37,4 +38,5 @@ def uninterrupted(out: Path, jobs: list[Job]) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a parent in the background may have had ignored
     LocalEngine().carry_out(small_jobs()[:1], Path(sys.argv[1]), lambda _: None)

@@ -73,6 +73,7 @@ def test_a_date_is_read(cell, day):
         "13/13/2022",
         "6月",
         "2022年2月30日",
+        "6月4日3箱",
     ],
 )
 def test_what_is_no_date_is_left_out(cell):

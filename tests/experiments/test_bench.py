@@ -14,7 +14,7 @@ from conftest import random_instances, small_solver
 from dree.errors import DreeError
 from dree.experiments import bench, bench_check, bench_parts
 from dree.experiments.bench import RunTime, interpolate, run_time
-from dree.experiments.bench_check import Finding, captured_difference
+from dree.experiments.bench_check import Finding, captured_difference, captured_pull_difference
 from dree.lifelong import DREE
 from dree.problems import Tours
 from dree.solvers import POMO, Score, make_solver
@@ -204,8 +204,9 @@ def test_the_referee_counts_illegal_tours_and_weighs_the_others_costs(problem):
     assert bench_check._refereed(instances, Tours(actions, tours.costs))[0] == 1
 
 
-def test_without_a_device_that_captures_a_step_equals_itself(problem):
-    assert captured_difference("pomo", problem, random_instances(problem, 2, 5, seed=0), "fp32") == 0
+@pytest.mark.parametrize("difference", [captured_difference, captured_pull_difference])
+def test_without_a_device_that_captures_a_step_equals_itself(problem, difference):
+    assert difference("pomo", problem, random_instances(problem, 2, 5, seed=0), "fp32") == 0
 
 
 def test_what_is_not_a_number_is_not_ok():

@@ -30,8 +30,9 @@ NAMES: dict[str, tuple[str, ...]] = {
         "colli aantal ilosc waga miktar количество вес 数量 重量 需求",
     ),
     "date": (
-        "date ds day deliverydate orderdate servicedate shipdate datum tag lieferdatum liefertag liefertermin "
-        "zustelldatum fecha fechaentrega dia jour datelivraison data giorno dag tarih дата 日期 配送日期 送货日期",
+        "date ds day deliverydate orderdate servicedate shipdate datum tag lieferdatum liefertag fecha dia jour data "
+        "giorno dag tarih дата 日期",
+        "liefertermin zustelldatum fechaentrega datelivraison 配送日期 送货日期",
         "datetime timestamp deliverytime zeitstempel",
     ),
     "id": (

@@ -82,14 +82,14 @@ def _encoding(content: bytes) -> str:
 
 
 def _fallback(content: bytes) -> str:
-    """Chinese characters are two bytes beyond ASCII side by side; a letter of a European language is one by itself."""
-    beyond = [len(run) for run in re.findall(rb"[\x80-\xff]+", content)]
-    alone = sum(length % 2 for length in beyond)
+    """Chinese characters are two bytes beyond ASCII side by side; letters of European languages are beside others."""
+    runs = re.findall(rb"([A-Za-z]?)([\x80-\xff]+)(?=([A-Za-z]?))", content)
+    european = sum(len(run) % 2 == 1 or bool(before or after) for before, run, after in runs)
     try:
         content.decode("GB18030")
     except UnicodeDecodeError:
         return "Windows-1252"
-    return "Windows-1252" if alone > len(beyond) / 4 else "GB18030"
+    return "Windows-1252" if european > len(runs) / 4 else "GB18030"
 
 
 def split_lines(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,14 +15,14 @@ from torch.nn import functional
 from dree.errors import DreeError
 from dree.experiments.bench_padded import padded_against_alone
 from dree.experiments.bench_parts import backward, compare, draw, random_learner, recorded, twin_of
-from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, Lesson
+from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, Lesson, Li, Method
 from dree.lifelong.experience import Experience
 from dree.problems import Instances, Tours
 from dree.problems.check import check_cvrp, check_tsp
 from dree.randomness import named_generator
 from dree.settings import build
 from dree.solvers import Solver, make_solver
-from dree.solvers.divergence import divergence
+from dree.solvers.divergence import kl_divergence
 from dree.tasks import principal
 
 CHECKED = 8  # instances, at least: the gradients of fewer may nearly cancel, and then bf16's rounding shows
@@ -89,8 +89,9 @@ def check(base: str, problem: str, n: int, batch: int, precision: str, device: t
     imitation = _imitation(learner, make_solver(problem, base, seed=1).to(device), lesson)
     found.append(finding("imitation", imitation, at_most=IMITATION_BAR[precision]))
     if learner.captures(instances.nodes):
-        captured = captured_difference(base, problem, instances, precision)
-        found.append(finding("captured gradient", captured, at_most=CAPTURED_BAR[precision]))
+        for what, difference in (("gradient", captured_difference), ("pull", captured_pull_difference)):
+            apart = difference(base, problem, instances, precision)
+            found.append(finding(f"captured {what}", apart, at_most=CAPTURED_BAR[precision]))
     return found
 
 
@@ -99,19 +100,53 @@ def captured_difference(base: str, problem: str, instances: Instances, precision
 
     The work is a lesson and behaviour replay, captured with other instances than it is compared on.
     """
-    others = instances[torch.arange(len(instances) - 1, -1, -1, device=instances.device)]
+    batches = _two_batches(instances)
     other = make_solver(problem, base, seed=1).to(instances.device)
     stranger = Learner(other, DREE(), build(LearnerSettings, {**other.learning, "precision": precision}))
     stranger._graphs = None
-    remembered = [Experience.of(stranger.solver, stranger.attempt(each, "old")) for each in (others, instances)]
+    remembered = [Experience.of(stranger.solver, stranger.attempt(each, "old")) for each in batches]
+
+    def loss(learner: Learner, number: int) -> Tensor:
+        assert isinstance(learner.method, DREE)
+        own = learner.loss(learner.attempt(batches[number], "solve"))
+        return own + learner.method.behaviour_replay(learner, remembered[number])
+
+    return _captured_or_not(base, problem, DREE, precision, instances.device, loss)
+
+
+def captured_pull_difference(base: str, problem: str, instances: Instances, precision: str) -> float:
+    """The same of a lesson with Li's pull, captured with other instances and another exemplar."""
+    batches = _two_batches(instances)
+    strangers = [make_solver(problem, base, seed=seed).state_dict() for seed in (1, 2)]
+
+    def loss(learner: Learner, number: int) -> Tensor:
+        assert isinstance(learner.method, Li)
+        learner.method._hold(strangers[number], learner)
+        return learner.loss(learner.attempt(batches[number], "solve"))
+
+    return _captured_or_not(base, problem, Li, precision, instances.device, loss)
+
+
+def _two_batches(instances: Instances) -> tuple[Instances, Instances]:
+    """The same instances in another order, and as they are."""
+    return instances[torch.arange(len(instances) - 1, -1, -1, device=instances.device)], instances
+
+
+def _captured_or_not(
+    base: str,
+    problem: str,
+    method: type[Method],
+    precision: str,
+    device: torch.device,
+    loss: Callable[[Learner, int], Tensor],
+) -> float:
+    """How far the gradients of the second loss are from each other."""
     gradients = []
     for captured in (True, False):
-        learner = random_learner(base, problem, DREE(), precision, instances.device, captured=captured)
-        assert isinstance(learner.method, DREE)
-        for given, old in zip((others, instances), remembered, strict=True):
+        learner = random_learner(base, problem, method(), precision, device, captured=captured)
+        for number in range(2):
             learner._flat.clear_gradient()
-            lesson = learner.attempt(given, "solve")
-            backward(learner.loss(lesson) + learner.method.behaviour_replay(learner, old))
+            backward(loss(learner, number))
         gradients.append([parameter.grad for parameter in learner.solver.parameters()])
     return compare(*(_flat(each) for each in gradients))[1]
 
@@ -150,7 +185,7 @@ def _imitation(learner: Learner, teacher: Solver, lesson: Lesson) -> float:
     for column in range(tours.costs.shape[1]):
         tour = Tours(tours.actions[:, [column]], tours.costs[:, [column]])
         policy = solver.behave(instances, tour, encoding=encoding)
-        slow = slow + divergence(policy, teacher.behave(instances, tour, encoding=target), dims=3)
+        slow = slow + kl_divergence(policy, teacher.behave(instances, tour, encoding=target), dims=3)
     gradients = [
         _flat(torch.autograd.grad(each, list(solver.parameters()), retain_graph=True, materialize_grads=True))
         for each in (fast, slow)

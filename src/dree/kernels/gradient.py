@@ -21,7 +21,7 @@ def scores_kernel(  # type: ignore[no-untyped-def]
     current_ptr,  # [B, P, S]
     starts_ptr,  # [B, P] (TSP)
     loads_ptr,  # [B, P, S] (CVRP)
-    mask_ptr,  # [B, P, S, N]: added to the attention scores
+    mask_ptr,  # [B, P, S, N]: minus infinity where blocked, else nought
     scores_ptr,  # out [B, P, S, N]
     logsum_ptr,  # out [B, P, S, H]: of the exponentials (to base 2) of the attention scores
     tours,
@@ -81,7 +81,7 @@ def gradient_kernel(  # type: ignore[no-untyped-def]
     starts_ptr,  # [B, P] (TSP)
     loads_ptr,  # [B, P, S] (CVRP)
     weights_ptr,  # [B, P]
-    gradient_ptr,  # [B, P, S, NODES]: for the scores, before weighting; minus zero where blocked, zero after the end
+    gradient_ptr,  # [B, P, S, NODES]: for the scores, before weighting; minus zero where blocked, a zero after the end
     logsum_ptr,  # [B, P, S, H]: of the exponentials (to base 2) of the attention scores
     steps_ptr,  # [B, P]: decisions of each tour
     most_ptr,  # [B]: of each instance's longest tour

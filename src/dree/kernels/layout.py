@@ -20,7 +20,7 @@ class Layout:
 def rollout_layout(nodes: int, precision: torch.dtype) -> Layout:
     """The rollout's, as measured on an H200: where they fit, whole rows to a warp, so that none waits for another.
 
-    And that of imitation, whose loops are the same: at most between them do registers not suffice.
+    And that of imitation, whose loops are the same.
     """
     if nodes <= 32:
         return Layout(32, 2, 1)

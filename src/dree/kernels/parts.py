@@ -25,7 +25,7 @@ def state_scores(  # type: ignore[no-untyped-def]
     instance,
     current,  # [states]: where the vehicle is
     context,  # [states]: its load as a share of the capacity (CVRP), or its start (TSP)
-    mask,  # [states, NODES]: added to the attention scores, to base 2
+    mask,  # [states, NODES]: minus infinity (or hardly more) where blocked, else nought
     logsum_ptr,  # out [states, H]: of the exponentials (to base 2) of the attention scores, with RECORD
     real,  # [states]: which of them to record
     nodes,

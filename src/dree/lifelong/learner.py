@@ -7,7 +7,7 @@ what the method replays, make one step of the optimiser, and let the method reme
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -85,6 +85,7 @@ class Learner:
         self.baseline = GreedyBaseline(solver) if settings.baseline == "greedy" else None
         self._flat = FlatParameters(solver)
         self._graphs = Graphs(self._flat) if self.device.type == "cuda" else None
+        self._pull: Callable[[Lesson], Tensor] | None = None  # the method's, when a lesson was last captured
         self.best_only = self._graphs is not None and not method.whole_lessons  # what `attempt` gives of a lesson
         self._first_weights = {name: tensor.clone() for name, tensor in solver.state_dict().items()}
         self.renew_optimiser()
@@ -120,9 +121,16 @@ class Learner:
             # At once: what is captured in between must meet nothing that belongs to work outside of it.
             loss = with_gradient(loss.detach(), [self._flat.weights], [self._flat.gradient_of(loss)])
         else:
-            name = "attempt" if self.method.pull(self) is None else "attempt with a pull"
-            loss, best = self.differentiate(name, work, instances, purpose=purpose)
+            self._forget_captures_of_another_pull()
+            loss, best = self.differentiate("attempt", work, instances, purpose=purpose)
         return replace(best, loss=loss)
+
+    def _forget_captures_of_another_pull(self) -> None:
+        """What was captured with one pull does not serve for another."""
+        pull = self.method.pull(self)
+        if self._graphs is not None and pull != self._pull:
+            self._graphs.forget()
+        self._pull = pull
 
     def _solve(self, instances: Instances, generator: torch.Generator) -> Lesson:
         """Tours of a batch and its symmetric copies, sampled."""
@@ -234,8 +242,6 @@ class Learner:
         self.solver.load_state_dict(state["solver"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.method.load_state_dict(state["method"], self)
-        if self._graphs is not None:
-            self._graphs.forget()  # they may read what the method had before
         if self.baseline is not None:
             self.baseline.load_state_dict(state["baseline"])
 

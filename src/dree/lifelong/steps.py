@@ -16,6 +16,7 @@ from torch import Tensor
 
 from dree.lifelong.replay import uncertainty
 from dree.problems import Instances, State
+from dree.solvers.base import existing
 
 MULTIPLE = 16  # what sizes are padded to, so that there are few
 
@@ -40,7 +41,7 @@ class Step:
         return uncertainty(self.policy)
 
     @cached_property
-    def sizes(self) -> Tensor:
+    def counts(self) -> Tensor:
         """How many tours and nodes each instance has: [2, B] int32. On the device, which so need not be waited for."""
         batch, tours, _ = self.policy.shape
         counts = [self.starts.new_full((batch,), count, dtype=torch.int32) for count in (tours, self.instances.nodes)]
@@ -48,7 +49,7 @@ class Step:
 
     @property
     def bytes(self) -> int:
-        """The memory it takes."""
+        """The memory it takes, but for the weights and counts that are kept once they have been asked for."""
         tensors = [*self.instances.tensors(), self.starts, self.policy, *self.state.tensors()]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
@@ -87,9 +88,8 @@ def padded(steps: Sequence[Step]) -> Batch:
 
     The tours that do not exist have no weight. They are at node 0, and may only stay there: a policy must be one.
     """
-    tours_B, nodes_B = torch.cat([step.sizes for step in steps], dim=1)
-    place = torch.arange(room(steps), device=nodes_B.device)
-    node_BR, tour_BR = place < nodes_B[:, None], place < tours_B[:, None]
+    tours_B, nodes_B = torch.cat([step.counts for step in steps], dim=1)
+    node_BR, tour_BR = (existing(counts, room(steps)) for counts in (nodes_B, tours_B))
     slot_BRR = tour_BR[:, :, None] & node_BR[:, None]
 
     coords, *orders = zip(*(step.instances.tensors() for step in steps), strict=True)

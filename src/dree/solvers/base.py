@@ -133,3 +133,8 @@ class Solver(nn.Module, ABC):
         The teacher is another solver's encoding of the same instances. The number for each tour is the KL divergence
         KL(teacher || this policy), summed over its decisions.
         """
+
+
+def existing(sizes_B: Tensor, nodes: int) -> Tensor:
+    """Which nodes of padded instances are real: [B, N]."""
+    return torch.arange(nodes, device=sizes_B.device) < sizes_B[:, None]

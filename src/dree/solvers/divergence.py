@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-def divergence(policy: Tensor, target: Tensor, dims: int) -> Tensor:
+def kl_divergence(policy: Tensor, target: Tensor, dims: int) -> Tensor:
     """KL(target || policy) of log-policies [..., K], summed over so many last dimensions; the target has no gradient.
 
     Both have minus infinity in the same places, which count for nothing.

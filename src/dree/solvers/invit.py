@@ -25,7 +25,7 @@ from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.capture import captured
 from dree.solvers.chunks import Chunk, GradientSum, split
-from dree.solvers.divergence import divergence
+from dree.solvers.divergence import kl_divergence
 from dree.solvers.invit_network import INViTNetwork, INViTSettings
 from dree.solvers.invit_rollout import CapturedSteps, Rollout
 from dree.solvers.invit_views import Scene, look, sort_neighbours
@@ -199,7 +199,7 @@ class INViT(Solver):
         def distance(policy: Tensor, scene: Scene, _: Tensor) -> Tensor:
             with torch.no_grad():
                 target = teacher.policy(scene)
-            return divergence(policy, target, dims=1)
+            return kl_divergence(policy, target, dims=1)
 
         ones = torch.ones_like(tours.costs)
         return self._sum(distance, encoding or self.encode(instances), instances, tours.actions, ones)

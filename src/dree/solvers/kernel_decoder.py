@@ -19,7 +19,7 @@ from dree.kernels.rollout import rollout_kernel
 from dree.problems import Instances
 from dree.solvers.capture import captured
 from dree.solvers.decoding import ENDLESS, Decoder
-from dree.solvers.kernel_gradients import decoder_gradients, roomy, sizes
+from dree.solvers.kernel_gradients import compiled_for, decoder_gradients, roomy
 from dree.solvers.kernel_imitation import imitation
 
 
@@ -97,7 +97,7 @@ class KernelDecoder(Decoder):
             TOURS=layout.rows,
             num_warps=layout.warps,
             num_stages=layout.stages,
-            **sizes(packed, self.heads),
+            **compiled_for(packed, self.heads),
         )
         if not record:
             if not captured(packed.device) and not (lengths > 0).all():  # a loss will not be finite, that is enough
@@ -111,7 +111,7 @@ class KernelDecoder(Decoder):
         """All states in one kernel, if it is the teacher's as well."""
         if not isinstance(teacher, KernelDecoder):
             return None
-        if sizes(teacher.tensors[0], teacher.heads) != sizes(self.tensors[0], self.heads):
+        if compiled_for(teacher.tensors[0], teacher.heads) != compiled_for(self.tensors[0], self.heads):
             return None
         return imitation(self.heads, self.tensors, teacher.tensors, instances, actions_BPT, clip)
 
@@ -184,7 +184,7 @@ class _Scores(torch.autograd.Function):
             STATES=layout.rows,
             num_warps=layout.warps,
             num_stages=layout.stages,
-            **sizes(packed, heads),
+            **compiled_for(packed, heads),
         )
         ctx.heads = heads
         ctx.save_for_backward(packed, load_query, offset, current, starts, loads, mask, logsum)

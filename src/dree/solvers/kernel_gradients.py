@@ -61,7 +61,7 @@ def decoder_gradients(
         STATES=layout.rows,
         num_warps=layout.warps,
         num_stages=layout.stages,
-        **sizes(packed, heads),
+        **compiled_for(packed, heads),
     )
     offset_gradient_kernel[(min(tours, 8), batch)](
         weights, gradient_BPSN, steps_BP, to_offset, tours, steps, nodes, NODES=padded(nodes), STATES=32
@@ -78,7 +78,7 @@ def roomy(shape: tuple[int, ...], precision: torch.dtype, device: torch.device) 
     return torch.empty(int(triton.next_power_of_2(count)), dtype=precision, device=device)[:count].view(shape)
 
 
-def sizes(packed_BNGD: Tensor, heads: int) -> dict[str, Any]:
+def compiled_for(packed_BNGD: Tensor, heads: int) -> dict[str, Any]:
     """What every kernel is compiled for: sizes, the number of nodes being padded to a power of two."""
     _, nodes, groups, width = packed_BNGD.shape
     return {

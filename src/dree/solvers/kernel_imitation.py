@@ -14,7 +14,7 @@ from dree.kernels.layout import padded, rollout_layout
 from dree.problems import Instances
 from dree.problems.cvrp import loads_along
 from dree.problems.rules import visit_steps
-from dree.solvers.kernel_gradients import decoder_gradients, roomy, sizes
+from dree.solvers.kernel_gradients import compiled_for, decoder_gradients, roomy
 
 
 def imitation(
@@ -58,7 +58,7 @@ def imitation(
         STATES=layout.rows,
         num_warps=layout.warps,
         num_stages=layout.stages,
-        **sizes(packed, heads),
+        **compiled_for(packed, heads),
     )
     per_tour = distance_BPS.sum(-1)
     starts = actions[..., 0].contiguous()

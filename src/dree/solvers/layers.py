@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dree import kernels
+from dree.solvers.base import existing
 
 ATTENTION_NODES = 128  # up to this many nodes, a kernel attends to what is on a CUDA device
 NORM_NODES = 1024  # up to this many nodes, a kernel normalises what is on a CUDA device
@@ -89,11 +90,6 @@ class BatchNorm(NodeNorm):
         total = (nodes_BND.to(exact) + change_BND).flatten(0, 1)
         normed = functional.batch_norm(total, None, None, self.gain.to(exact), self.bias.to(exact), training=True)
         return normed.view_as(nodes_BND).to(nodes_BND.dtype)
-
-
-def existing(sizes_B: Tensor, nodes: int) -> Tensor:
-    """Which nodes of padded instances are real: [B, N]."""
-    return torch.arange(nodes, device=sizes_B.device) < sizes_B[:, None]
 
 
 def _norm_of_real(x_BND: Tensor, sizes_B: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
 from dree.solvers.decoding import ENDLESS, Decoder, TableDecoder, kernels_serve, make_decoder
-from dree.solvers.divergence import divergence
+from dree.solvers.divergence import kl_divergence
 from dree.solvers.layers import EncoderLayer, NodeNorm
 from dree.solvers.precision import autocast_precision, lowered
 from dree.solvers.sampling import sample
@@ -239,7 +239,7 @@ class POMO(Solver):
             rows, _ = chunk
             with torch.no_grad():
                 target = self._hindsight(teacher[rows], instances[rows], actions[chunk])
-            return divergence(policy, target, dims=2)
+            return kl_divergence(policy, target, dims=2)
 
         return self._sum(distance, decoder, instances, actions, torch.ones_like(tours.costs))
 

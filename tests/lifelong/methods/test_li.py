@@ -1,6 +1,7 @@
 """Li: half of the batches are old, and the policy is held to an exemplar."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ import torch
 from conftest import random_instances, small_invit, small_solver
 from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, make_method
-from dree.lifelong.methods.li import Remembered
+from dree.lifelong.methods.li import Li, LiOptions, Remembered
 from dree.problems.cvrp import CVRP
 from dree.tasks import make_stream
 from replayed_operations import Operations, capturing
@@ -108,7 +109,28 @@ def test_captured_or_not_it_learns_the_same_before_and_after_every_refresh(probl
     expected = learn_epochs(plain, problem, range(1, 7))
     torch.testing.assert_close(learn_epochs(captured, problem, range(1, 7)), expected, rtol=1e-4, atol=1e-5)
     (lane,) = captured._graphs._lanes
-    assert [name for name, *_ in lane._captured] == ["attempt", "attempt with a pull"]
+    assert len(lane._captured) == 1
+
+
+@pytest.mark.usefixtures("_equally_long")
+def test_a_pull_towards_another_object_is_captured_anew(problem, monkeypatch):
+    """What an own method may well do: a new copy of the solver at every refresh, and a new function at every call."""
+
+    class Careless(Li):
+        def pull(self, learner):
+            return self._pull and partial(self._distance, learner, self.exemplar)
+
+        def _hold(self, weights, learner):
+            self.exemplar = None
+            super()._hold(weights, learner)
+
+    def careless():
+        settings = LearnerSettings(augmentation=1, learning_rate=1e-3)
+        return Learner(small_solver(problem), Careless(LiOptions(refresh_every=2)), settings, seed=3)
+
+    expected = learn_epochs(careless(), problem, range(1, 7))
+    captured = learn_epochs(capturing(careless(), monkeypatch), problem, range(1, 7))
+    torch.testing.assert_close(captured, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.usefixtures("_equally_long")

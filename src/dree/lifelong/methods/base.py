@@ -98,8 +98,9 @@ class Method:
     def pull(self, learner: Learner) -> Callable[[Lesson], Tensor] | None:
         """A loss on whole lessons, added to the solver's own on each: a function of the lesson; None for none.
 
-        On GPUs it is captured together with that: it may depend on nothing but the lesson, the solver's weights and
-        tensors that stay in place, and must not wait for the device.
+        On GPUs it is captured together with that, and captured anew when this gives another function. So a function
+        may depend on nothing but the lesson, the solver's weights and tensors that stay in place, and must not wait
+        for the device; and this should give the same one as long as it serves.
         """
         return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -79,6 +80,7 @@ class Li(Method):
         """No exemplar yet."""
         super().__init__(options)
         self.exemplar: Solver | None = None
+        self._pull: Callable[[Lesson], Tensor] | None = None  # towards it
         self.memory: Reservoir[Instances] = Reservoir(self.options.buffer)
         self._is_new = False  # the batch is of the current task, and cannot be had again
 
@@ -94,17 +96,13 @@ class Li(Method):
 
     def pull(self, learner: Learner) -> Callable[[Lesson], Tensor] | None:
         """How far the policy is from the exemplar's, on all tours of a lesson."""
-        if self.exemplar is None:
-            return None
-        exemplar = self.exemplar
+        return self._pull
 
-        def distance(lesson: Lesson) -> Tensor:
-            with torch.no_grad():
-                teacher = learner.encode(lesson.instances, exemplar)
-            score = learner.solver.imitate(lesson.instances, lesson.tours, teacher, encoding=lesson.encoding)
-            return self.options.alpha * score.weighted / lesson.tours.costs.numel()
-
-        return distance
+    def _distance(self, learner: Learner, exemplar: Solver, lesson: Lesson) -> Tensor:
+        with torch.no_grad():
+            teacher = learner.encode(lesson.instances, exemplar)
+        score = learner.solver.imitate(lesson.instances, lesson.tours, teacher, encoding=lesson.encoding)
+        return self.options.alpha * score.weighted / lesson.tours.costs.numel()
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Keep instances that can never be sampled again."""
@@ -118,9 +116,10 @@ class Li(Method):
             self._hold(learner.solver.state_dict(), learner)
 
     def _hold(self, weights: Mapping[str, Any], learner: Learner) -> None:
-        """Give the exemplar these weights. Once made it stays in place, as captured work needs it to."""
+        """Give the exemplar these weights. Once made it stays in place, so that captured work goes on to serve."""
         if self.exemplar is None:
             self.exemplar = copy.deepcopy(learner.solver).requires_grad_(False)
+            self._pull = partial(self._distance, learner, self.exemplar)
         self.exemplar.load_state_dict(weights)
 
     def state_dict(self) -> dict[str, Any]:
@@ -134,7 +133,7 @@ class Li(Method):
     def load_state_dict(self, state: Mapping[str, Any], learner: Learner) -> None:
         """Both again."""
         if state["exemplar"] is None:
-            self.exemplar = None
+            self.exemplar = self._pull = None
         else:
             self._hold(state["exemplar"], learner)
         self.memory.seen = state["seen"]

@@ -26,7 +26,7 @@ from dree.lifelong.replay import PAPER_ALPHA, check_coefficient, divergence
 from dree.lifelong.reservoir import Reservoir
 from dree.lifelong.steps import Step, joined, padded, room
 from dree.problems import Instances, State
-from dree.solvers.layers import existing
+from dree.solvers.base import existing
 
 if TYPE_CHECKING:
     from dree.lifelong.learner import Learner
@@ -73,17 +73,20 @@ class LLRBC(Method):
 
     def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
         """Consolidate some remembered steps; and remember some of the lesson's, before the optimiser's step."""
-        length = None
-        if self._collecting:
-            _, tours = lesson.originals()
-            length = Reading([learner.together.largest(learner.solver.rules.needed(tours.actions))])
-        loss = self._consolidation(learner) if self.replayed else None
-        if length is not None:  # which the device knows by now, and is busy
-            self._collect(learner, lesson, *map(int, length.values()))
+        if not self._collecting:
+            return self._consolidation(learner)
+        instances, tours = lesson.originals()
+        # Asked for before consolidation is launched: so when it is known, the device has something to do.
+        reading = Reading([learner.together.largest(learner.solver.rules.needed(tours.actions))])
+        loss = self._consolidation(learner)
+        (length,) = reading.values()
+        self._collect(learner, instances, tours.actions, int(length))
         return loss
 
-    def _consolidation(self, learner: Learner) -> Tensor:
-        """How far the policy is from some remembered steps, weighted."""
+    def _consolidation(self, learner: Learner) -> Tensor | None:
+        """How far the policy is from some remembered steps, weighted, if there are any."""
+        if not self.replayed:
+            return None
         chosen = torch.randperm(len(self.replayed), generator=learner.chance("experience"))[: self.options.sample]
         steps = sorted((self.replayed[row] for row in chosen.tolist()), key=attrgetter("shape"))
         distances = self._distances(learner, steps)
@@ -119,10 +122,9 @@ class LLRBC(Method):
         return [value for (value,) in learner.differentiate_each("consolidation", work, pieces)]
 
     @torch.no_grad()
-    def _collect(self, learner: Learner, lesson: Lesson, length: int) -> None:
-        """Offer every step of the batch, without its symmetric copies, in which there was something to decide."""
-        instances, tours = lesson.originals()
-        actions = functional.pad(tours.actions, (0, length - tours.actions.shape[-1]))  # or cut
+    def _collect(self, learner: Learner, instances: Instances, actions: Tensor, length: int) -> None:
+        """Offer every step of the tours, up to this length, in which there was something to decide."""
+        actions = functional.pad(actions, (0, length - actions.shape[-1]))  # or cut
         starts = actions[..., 0].clone()
         decisions = actions.shape[-1] - 1 - (instances.problem == "tsp")  # a TSP's last step has no choice
         states, encoding = None, None  # needed now and then only
