@@ -278,18 +278,10 @@ def recorded_and_not(problem, batch, customers, seed, **settings):
     )
 
 
-@given(
-    problem=PROBLEMS,
-    customers=st.integers(2, 10),
-    batch=st.integers(1, 4),
-    seed=st.integers(0, 999),
-    at_once=st.sampled_from([0, 10_000, 2**24]),  # bytes: less than a step, a few steps, all
-)
+@given(problem=PROBLEMS, customers=st.integers(2, 10), batch=st.integers(1, 4), seed=st.integers(0, 999))
 @settings(max_examples=30)
-def test_a_tape_gives_the_score_and_the_gradient_that_computing_anew_gives(problem, customers, batch, seed, at_once):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "AT_ONCE_BYTES", at_once)
-        taped, (one, other), (gradient, reference), encoding = recorded_and_not(problem, batch, customers, seed)
+def test_a_tape_gives_the_score_and_the_gradient_that_computing_anew_gives(problem, customers, batch, seed):
+    taped, (one, other), (gradient, reference), encoding = recorded_and_not(problem, batch, customers, seed)
     assert taped
     torch.testing.assert_close(one.per_tour, other.per_tour, rtol=0, atol=1e-10)
     torch.testing.assert_close(one.weighted, other.weighted, rtol=0, atol=1e-10)

@@ -24,7 +24,6 @@ from dree.problems import Instances
 
 KERNEL_NODES = 256  # beyond, a tile of states does not fit in a multiprocessor's registers
 TABLE_NODES = 64  # the table form is used up to this many nodes
-AT_ONCE_BYTES = 16 * 2**20  # of gradients that are added up at once: what stays in the cache
 
 
 ENDLESS = (
@@ -214,19 +213,14 @@ class _InnerProducts(torch.autograd.Function):
 
 
 class TableGradients:
-    """The gradient of table scores, summed over groups of states that are equally many."""
+    """The gradient of table scores, summed over groups of states."""
 
-    def __init__(
-        self, last_BNK: Tensor, context_BCK: Tensor, fold_BNK: Tensor, offset_BN: Tensor, groups: int = 1
-    ) -> None:
+    def __init__(self, last_BNK: Tensor, context_BCK: Tensor, fold_BNK: Tensor, offset_BN: Tensor) -> None:
         self.fold_BNK = fold_BNK
         self.to_last = torch.zeros_like(last_BNK)
         self.to_context = torch.zeros_like(context_BCK)
         self.to_fold = torch.zeros_like(fold_BNK)
         self.to_offset = torch.zeros_like(offset_BN)
-        self._groups = groups
-        self._to_rows = last_BNK.new_empty(0)  # [groups, B, X, K]: the gradient of rows that are still to be added up
-        self._rows: list[Tensor] = []  # and which they are
 
     def add(self, glimpse: Glimpse, gradient_BXN: Tensor) -> None:
         """Add the gradient of states whose scores have this gradient."""
@@ -235,32 +229,16 @@ class TableGradients:
         self.to_offset += gradient_BXN.sum(1)
         self.to_fold.baddbmm_(gradient_BXN.transpose(1, 2), attention)
         to_attention = torch.bmm(gradient_BXN, self.fold_BNK).view(batch, attention.shape[1], -1, nodes)
-        to_rows = self._room_for(attention)
-        torch.ops.aten._softmax_backward_data.out(
-            to_attention, attention.view_as(to_attention), -1, attention.dtype, grad_input=to_rows.view_as(to_attention)
-        )
-        self._rows.append(glimpse.row.flatten())
+        to_rows = torch._softmax_backward_data(
+            to_attention, attention.view_as(to_attention), -1, attention.dtype
+        ).flatten(2)
+        self.to_last.flatten(0, 1).index_add_(0, glimpse.row.flatten(), to_rows.flatten(0, 1))
         if glimpse.load is not None:
             self.to_context.baddbmm_(glimpse.load[:, None], to_rows)
         elif self.to_context.shape == to_rows.shape:
             self.to_context += to_rows
         else:
             self.to_context += to_rows.view(batch, self.to_context.shape[1], -1, to_rows.shape[-1]).sum(2)
-
-    def _room_for(self, attention_BXK: Tensor) -> Tensor:
-        """Where the gradient of the next group's rows goes."""
-        if not len(self._to_rows):
-            at_once = max(1, min(self._groups, AT_ONCE_BYTES // attention_BXK.nbytes))
-            self._to_rows = attention_BXK.new_empty(at_once, *attention_BXK.shape)
-        if len(self._rows) == len(self._to_rows):
-            self.flush()
-        return self._to_rows[len(self._rows)]
-
-    def flush(self) -> None:
-        """Add up the rows of several groups: to begin with it takes a millisecond, however few they are."""
-        to_rows = self._to_rows[: len(self._rows)].flatten(0, 2)
-        self.to_last.flatten(0, 1).index_add_(0, torch.cat(self._rows), to_rows)
-        self._rows.clear()
 
 
 class _TableScores(torch.autograd.Function):
@@ -290,7 +268,6 @@ class _TableScores(torch.autograd.Function):
         attention, row, load, *tensors = ctx.saved_tensors
         total = TableGradients(*tensors)
         total.add(Glimpse(attention, row, load), upstream[0])
-        total.flush()
         return total.to_last, total.to_context, total.to_fold, total.to_offset, None, None, None
 
 

@@ -50,8 +50,7 @@ class Tape:
         """The log-probability of each tour, and the gradient of their weighted sum for the decoder's tensors."""
         last, context, fold, offset = (tensor.detach() for tensor in self._decoder.tensors)
         per_tour = context.shape[1] > 1
-        to_context = rows_of(context, self._starts) if per_tour else context
-        total = TableGradients(last, to_context, fold, offset, len(self._decisions))
+        total = TableGradients(last, rows_of(context, self._starts) if per_tour else context, fold, offset)
         probabilities = []
         weights_BP1 = self._clip * weights_BP[..., None]
         minus_weights = -weights_BP1
@@ -61,7 +60,6 @@ class Tape:
             probabilities.append(step.policy.gather(-1, taken))
             to_logits = step.policy.mul_(minus_weights).scatter_add_(-1, taken, weights_BP1)
             total.add(step.glimpse, torch.ops.aten.tanh_backward(to_logits, step.clipped))
-        total.flush()
         log_prob = torch.cat(probabilities, dim=-1).log_().sum(-1)
         to_context = total.to_context
         if per_tour:
