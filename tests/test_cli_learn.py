@@ -49,6 +49,14 @@ def test_each_day_ends_with_a_report_that_says_what_is_in_use(tmp_path, start, d
     assert f"On 2 days that are kept to see forgetting, routes of version 2 are {mean:.2f} % longer" in output
 
 
+def test_a_log_shows_what_is_going_on(tmp_path, start, days):
+    """Where no bar can move, each part of a day is a line, before the day's report."""
+    output = invoke("learn", tmp_path / "state", *days[:2], "--batches", 1, "--start", start)
+    for day in ("2026-01-01 (1 of 2)", "2026-01-02 (2 of 2)"):
+        assert f"{day}: reference tours ...\n{day}: testing ...\n{day}: learning ...\n{day}: testing ...\n" in output
+    assert output.index("learning ...") < output.index("learned in")
+
+
 def test_a_version_that_is_worse_is_told_to_stay_out_of_use(tmp_path, start, days):
     path = tmp_path / "state"
     invoke("learn", path, days[0], "--batches", 1, "--start", start)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dree.errors import DreeError
-from dree.terminal import bar, console, fail, say
+from dree.terminal import bar_or_lines, console, fail, say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,7 +53,7 @@ def learn(
         None if depot is None else parse_depot(depot),
         None if capacity is None else parse_capacity(capacity),
     )
-    how = Learning(Budget(minutes, batches), margin, torch_device(device), say, bar)
+    how = Learning(Budget(minutes, batches), margin, torch_device(device), say, bar_or_lines)
     learned: list[Version] = []
 
     def tell(state: State) -> None:

@@ -47,3 +47,18 @@ def bar(total: float) -> Iterator[Part]:
             return lambda done: progress.advance(task, done * weight)
 
         yield part
+
+
+@contextmanager
+def bar_or_lines(total: float) -> Iterator[Part]:
+    """A bar; or in a log, where none can move, a line for each part as it begins."""
+
+    def line(words: str, weight: float) -> Advance:
+        say(f"{words} ...")
+        return lambda done: None
+
+    if not console.is_terminal:
+        yield line
+        return
+    with bar(total) as part:
+        yield part
