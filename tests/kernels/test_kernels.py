@@ -30,6 +30,7 @@ from dree.solvers.kernel_decoder import KernelDecoder
 from dree.solvers.pomo_twin import rollout
 from dree.solvers.precision import in_precision
 from remembered_steps import remembered_step
+from replayed_operations import Operations
 
 pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="`dree bench --check` does this on the device"),
@@ -177,6 +178,27 @@ def test_the_distance_from_a_teacher_and_its_gradient_are_those_of_the_other_dec
         ours, our_gradient = imitated(solver, teacher, instances, tours)
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     assert (our_gradient - their_gradient).norm() <= 1e-4 * their_gradient.norm() + 1e-6
+
+
+class Unlaunched:
+    """A kernel that does nothing."""
+
+    def __getitem__(self, grid):
+        return lambda *_, **__: None
+
+
+def test_around_its_kernels_imitation_waits_for_nothing(problem, monkeypatch):
+    """So it can be captured: no operation has a result that the host needs."""
+    instances, solver = random_instances(problem, 2, 5, seed=0), solver_of(problem)
+    tours = solver.solve(instances)
+    encodings = [each.encode(instances) for each in (solver, solver_of(problem, 1))]
+    monkeypatch.setattr(kernel_imitation, "imitation_kernel", Unlaunched())
+    for name in ("gradient_kernel", "offset_gradient_kernel"):
+        monkeypatch.setattr(kernel_gradients, name, Unlaunched())
+    with Operations() as operations:
+        solver.imitate(instances, tours, encodings[1], encoding=encodings[0])
+    assert operations.done
+    assert not operations.waits()
 
 
 def test_in_half_the_bits_the_distance_from_a_teacher_is_nearly_the_same(problem):

@@ -27,7 +27,8 @@ def imitation(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """KL(teacher || policy) of each tour, and the gradient of their sum for the policy's tensors.
 
-    Both policies are given by the tensors of their kernel decoders, which have the same sizes.
+    Both policies are given by the tensors of their kernel decoders, which have the same sizes. What this holds is as
+    large as the record of a rollout of these tours, and like that not bounded by a solver's `chunk_bytes`.
     """
     packed, actions = tensors[0].detach(), actions_BPT.contiguous()
     batch, tours, longest = actions.shape
