@@ -20,8 +20,14 @@ def named_class(what: str, name: str, known: Mapping[str, type[T]], base: type[T
         raise unknown(what, name, known)
     try:
         found = getattr(importlib.import_module(module), attribute)
+    except SyntaxError as error:
+        where = f"{error.filename}, line {error.lineno}"
+        raise DreeError(f"{what.capitalize()} '{name}' cannot be imported: {error.msg} ({where}).") from error
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise DreeError(f"{what.capitalize()} '{name}' cannot be imported: {error}.") from error
+        raise DreeError(
+            f"{what.capitalize()} '{name}' cannot be imported: {error}. Give it as module.Class, where module.py is in "
+            "this folder or installed."
+        ) from error
     if not (isinstance(found, type) and issubclass(found, base)):
         home = ".".join(base.__module__.split(".")[:2])
         article = "an" if what[0] in "aeiou" else "a"

@@ -211,3 +211,10 @@ def test_methods_go_by_name_or_by_dotted_path():
         method_class("no.such.Method")
     with pytest.raises(DreeError, match="is not a method"):
         method_class("dree.lifelong.Learner")
+
+
+def test_a_method_whose_file_has_a_mistake_is_refused_with_its_line(tmp_path, monkeypatch):
+    (tmp_path / "mistaken_method.py").write_text("import dree\n\nclass Mine(:\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(DreeError, match=r"invalid syntax \(.*mistaken_method\.py, line 3\)"):
+        method_class("mistaken_method.Mine")

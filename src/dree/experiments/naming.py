@@ -130,14 +130,14 @@ def nearest_preset(settings: RunSettings) -> str:
 
 
 def run_command(settings: RunSettings) -> list[str]:
-    """The words of the command that starts a run with these settings; files are named without their folder."""
+    """The words of the command that starts a run with these settings; folders of one machine are left out."""
     start = nearest_preset(settings)
     always = LADE_ALWAYS if settings.scenario == LADE else ALWAYS
     changes = {name: getattr(settings, name) for name in always} | _changes(settings, start)
     if settings.base != RunSettings.base:
         changes["base"] = settings.base
     for name in ("data", "start"):
-        if changes.get(name) is not None:
+        if changes.get(name) is not None and (name == "data" or Path(changes[name]).is_absolute()):
             changes[name] = Path(changes[name]).name
     words = ["dree", "run", *([] if start == "paper" else ["--preset", start])]
     as_flags = {name: changes[name] for name in FLAGS if isinstance(changes.get(name), int | float | str)}
