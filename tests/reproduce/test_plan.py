@@ -10,7 +10,7 @@ from dree.data.published import published
 from dree.errors import DreeError
 from dree.experiments import RunSettings
 from dree.experiments.naming import keyed_name
-from dree.lifelong import METHODS
+from dree.lifelong import METHODS, make_method
 from dree.reproduce import EXPERIMENTS, Choice, experiment
 from dree.reproduce.estimate import in_words, run_seconds
 from dree.reproduce.lines import MetricsExperiment
@@ -118,6 +118,13 @@ def test_methods_have_batches_in_the_papers_ratio(name):
     assert one == chosen.batches
     assert chosen.settings(method="dree").batches == max(1, round(one * 128 / METHODS["fine-tuning"].batches_per_epoch))
     assert chosen.settings(base="omni", method="dree").batches == max(1, round(one * 128 / 164 / 8))
+
+
+@pytest.mark.parametrize("name", ["small", "smoke"])
+@pytest.mark.parametrize("scenario", ["drift", "periodic", "sudden"])
+def test_li_is_held_to_an_exemplar_for_most_of_a_stream(name, scenario):
+    settings = scale(name).settings(method="li", scenario=scenario)
+    assert make_method("li", settings.options).options.refresh_every * 10 <= settings.epochs
 
 
 def test_a_longer_run_is_estimated_to_take_longer():

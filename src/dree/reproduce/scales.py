@@ -22,6 +22,7 @@ class Scale:
     changes: Mapping[str, Any] = field(default_factory=dict)  # of any run; `solver` where a base solver has such
     epochs: Mapping[str, int] = field(default_factory=dict)  # by scenario
     batches: int | None = None  # fine-tuning's an epoch; other methods and solvers have theirs in the paper's ratio
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of methods that count in epochs
     builds_finer: bool = False  # whether finer test sets are built on the spot, small ones
 
     def settings(self, **changes: Any) -> RunSettings:
@@ -31,9 +32,12 @@ class Scale:
             values = {**values, **LADE_START}
         else:
             values.setdefault("epochs", self.epochs.get(values.get("scenario", "drift")))
+        method = values.get("method", RunSettings.method)
+        if method in self.options:
+            values["options"] = {**self.options[method], **values.get("options", {})}
         values["solver"] = suited(self.changes.get("solver", {}), values.get("base", RunSettings.base))
         if self.batches is not None:
-            values["batches"] = self._batches(values.get("method", RunSettings.method), values)
+            values["batches"] = self._batches(method, values)
         return build(RunSettings, values)
 
     def _batches(self, method: str, values: Mapping[str, Any]) -> int:
@@ -42,6 +46,7 @@ class Scale:
         return max(1, round(self.batches * share * solver_class(values.get("base", RunSettings.base)).epoch_share))
 
 
+EVERY_EPOCH = {"li": {"refresh_every": 1}}  # the paper's 25 of 1000 epochs; of so few, 25 would be never
 SCALES = {
     "paper": Scale("paper", "the paper's own settings"),
     "small": Scale(
@@ -56,6 +61,7 @@ SCALES = {
         },
         {"drift": 25, "periodic": 24, "sudden": 50},
         batches=51,
+        options=EVERY_EPOCH,
         builds_finer=True,
     ),
     "smoke": Scale(
@@ -71,6 +77,7 @@ SCALES = {
         },
         {"drift": 10, "periodic": 12, "sudden": 50},
         batches=1,
+        options=EVERY_EPOCH,
         builds_finer=True,
     ),
 }
