@@ -107,9 +107,10 @@ def test_hyperparameters_have_each_problems_own_alphas():
 
 
 def test_methods_are_compared_and_so_are_the_variants_of_one():
-    plan = make_plan([experiment("ablation"), experiment("curves")], Choice(scale("smoke"), ("tsp",), seeds=(0, 1)))
-    groups = run_groups([Outcome(job, Path(job.name)) for job in plan.jobs], seed=0)
+    smoke = scale("smoke")
+    plan = make_plan([experiment("ablation"), experiment("curves")], Choice(smoke, ("tsp",), seeds=(0, 1)))
+    groups = run_groups([Outcome(job, Path(job.name)) for job in plan.jobs], 0, smoke.options)
     assert {group.title: list(group.runs) for group in groups} == {
-        "TSP, drift, order 1": ["dree", "fine-tuning", "li", "llr-bc"],
+        "TSP, drift, order 1": ["dree", "fine-tuning", "li, refresh_every 1", "llr-bc"],
         "TSP, drift, order 1: variants of dree": ["dree without pir", "dree without br", "dree without ee", "dree"],
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -39,7 +40,7 @@ def write_report(
         title="The paper reproduced",
         subtitle=titles if len(plan.experiments) < 4 else f"{len(plan.experiments)} tables and figures",
         tables=result.tables,
-        groups=run_groups(outcomes, choice.seeds[0]),
+        groups=run_groups(outcomes, choice.seeds[0], choice.scale.options),
         figures=[Picture.of(drawn.figure, drawn.caption, drawn.caption, "png") for drawn in result.figures],
         facts={
             "scale": f"{choice.scale.name}: {choice.scale.title}",
@@ -58,17 +59,21 @@ def write_report(
     return written
 
 
-def run_groups(outcomes: Sequence[Outcome], seed: int) -> list[RunGroup]:
+def run_groups(
+    outcomes: Sequence[Outcome], seed: int, usual: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[RunGroup]:
     """Runs that can be compared: one seed, one stream and base solver.
 
-    Methods as they are by default make one group, and a method with its variants, such as ablations, another.
+    Methods as they are by default, or with the options that are usual at this scale, make one group, and a method with
+    its variants, such as ablations, another.
     """
     groups: dict[str, dict[str, Path]] = {}
     for job, run in _finished(outcomes):
         title, settings = _group_title(job.settings), job.settings
         if settings.seed == seed:
             own = f"{title}: variants of {settings.method}"
-            for group in [own] if settings.options else [title, own]:
+            is_usual = settings.options == (usual or {}).get(settings.method, {})
+            for group in [title, own] if is_usual else [own]:
                 groups.setdefault(group, {})[method_title(settings)] = run
     return [RunGroup(title, runs) for title, runs in sorted(groups.items()) if len(runs) > 1]
 
