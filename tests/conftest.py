@@ -16,6 +16,8 @@ from dree.solvers import POMO, INViT, make_solver
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
 torch.set_num_threads(1)
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # before any test imports Triton, whichever comes first
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
