@@ -91,7 +91,7 @@ class Solver(nn.Module, ABC):
 
         So many nodes of each are real (int32), the first ones; all others are blocked in the states that follow.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} says that it mixes sizes, and has no encode_padded")
 
     @abstractmethod
     def solve(
