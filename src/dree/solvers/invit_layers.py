@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from dree import kernels
 from dree.solvers.invit_views import Scene
+from dree.solvers.layers import ATTENTION_NODES
 
 # Not cuDNN's, which prepares itself for every new shape: views shrink as a tour ends, and tasks drift in size.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -40,11 +42,12 @@ class View(nn.Module):
     def forward(self, scene: Scene, candidates: int) -> Tensor:
         """The vehicle, the anchor and the candidates as encoded: [R, M, D]."""
         tokens = self._tokens(scene, candidates + self.others)
-        mask = self._mask(scene, tokens)
+        before = 1 + self.anchored
+        empty = functional.pad(scene.empty[:, : tokens.shape[1] - before], (before, 0))
         for layer in self.layers[:-1]:
-            tokens = layer(tokens, mask, tokens.shape[1])
+            tokens = layer(tokens, empty, tokens.shape[1])
         # Nobody looks at what the last layer makes of the other places.
-        encoded: Tensor = self.layers[-1](tokens, mask, 1 + self.anchored + candidates)
+        encoded: Tensor = self.layers[-1](tokens, empty, before + candidates)
         return encoded
 
     def _tokens(self, scene: Scene, places: int) -> Tensor:
@@ -68,14 +71,6 @@ class View(nn.Module):
             parts.insert(1, self.embed_anchor(anchor))
         return torch.cat(parts, dim=1).to(exact)
 
-    def _mask(self, scene: Scene, tokens_RLD: Tensor) -> Tensor:
-        """Minus infinity where a token is empty, else nought: [R, 1, 1, L]."""
-        states, length, _ = tokens_RLD.shape
-        before = 1 + self.anchored
-        mask = tokens_RLD.new_zeros(states, -(-length // 8) * 8)  # rows as fused attention wants them
-        mask[:, before:length].masked_fill_(scene.empty[:, : length - before], -math.inf)
-        return mask[:, None, None, :length]
-
 
 class ViewLayer(nn.Module):
     """Self-attention and a feed-forward block; the attention has a residual and a norm of its own, then another."""
@@ -91,29 +86,51 @@ class ViewLayer(nn.Module):
         self.contract = nn.Linear(feed_forward, width)
         self.norm2 = nn.LayerNorm(width)
 
-    def forward(self, tokens_RLD: Tensor, mask: Tensor, kept: int) -> Tensor:
+    def forward(self, tokens_RLD: Tensor, empty_RL: Tensor, kept: int) -> Tensor:
         """The first `kept` tokens after this layer: [R, M, D]."""
         kept_RMD = tokens_RLD[:, :kept]
-        attended = self.combine(self._attend(tokens_RLD, mask, kept))
-        once = self.norm_attention(attended + kept_RMD)
-        twice = self.norm1(kept_RMD + once)
-        changed: Tensor = self.norm2(twice + self.contract(functional.relu(self.expand(twice))))
-        return changed
+        attended = self.combine(self._attend(tokens_RLD, empty_RL, kept))
+        twice = _residual_norm(kept_RMD, attended, self.norm_attention, self.norm1)
+        return _residual_norm(twice, self.contract(functional.relu(self.expand(twice))), self.norm2)
 
-    def _attend(self, tokens_RLD: Tensor, mask: Tensor, kept: int) -> Tensor:
-        """What the kept tokens see in all that the mask leaves: [R, M, D]."""
+    def _attend(self, tokens_RLD: Tensor, empty_RL: Tensor, kept: int) -> Tensor:
+        """What the kept tokens see in all that are not empty: [R, M, D]."""
         width = tokens_RLD.shape[2]
-        if kept == tokens_RLD.shape[1]:
-            query, key, value = self.query_key_value(tokens_RLD).chunk(3, dim=2)
-        else:
-            of_query, of_others = self.query_key_value.weight.tensor_split([width])
-            query = functional.linear(tokens_RLD[:, :kept], of_query)
-            key, value = functional.linear(tokens_RLD, of_others).chunk(2, dim=2)
-        query, key, value = (_by_head(part, self.heads).transpose(1, 2) for part in (query, key, value))
         scale = 1 / math.sqrt(width)  # of the whole width, as in the original
-        with sdpa_kernel(ATTENTION):
-            attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
-        return attended.transpose(1, 2).flatten(2)
+        if kept == tokens_RLD.shape[1]:
+            return _attention(self.query_key_value(tokens_RLD), None, empty_RL, self.heads, scale)
+        of_query, of_others = self.query_key_value.weight.tensor_split([width])
+        query = functional.linear(tokens_RLD[:, :kept], of_query)
+        return _attention(functional.linear(tokens_RLD, of_others), query, empty_RL, self.heads, scale)
+
+
+def _attention(joint: Tensor, query_RMD: Tensor | None, empty_RL: Tensor, heads: int, scale: float) -> Tensor:
+    """Multi-head attention to tokens that are not empty: [R, M, D].
+
+    Queries, keys and values are side by side, [R, L, 3 D], or only keys and values, where queries are given.
+    """
+    width = joint.shape[2] // (3 if query_RMD is None else 2)
+    if joint.shape[1] <= ATTENTION_NODES and kernels.serve(joint.device, width // heads):
+        from dree.kernels.attention import attend
+
+        return attend(joint, heads, query_BMD=query_RMD, empty_BN=empty_RL, scale=scale)
+    queries = () if query_RMD is None else (query_RMD,)
+    parts = (*queries, *joint.chunk(3 - len(queries), dim=2))
+    query, key, value = (_by_head(part, heads).transpose(1, 2) for part in parts)
+    mask = torch.zeros_like(empty_RL, dtype=joint.dtype).masked_fill_(empty_RL, -math.inf)[:, None, None]
+    with sdpa_kernel(ATTENTION):
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
+    return attended.transpose(1, 2).flatten(2)
+
+
+def _residual_norm(x_RMD: Tensor, y_RMD: Tensor, first: nn.LayerNorm, second: nn.LayerNorm | None = None) -> Tensor:
+    """The sum of two tensors, normed; with a second norm, added to the first tensor and normed once more."""
+    if kernels.serve(x_RMD.device):
+        from dree.kernels.layer_norm import residual_norm
+
+        return residual_norm(x_RMD, y_RMD, first, second)
+    once: Tensor = first(x_RMD + y_RMD)
+    return once if second is None else second(x_RMD + once)
 
 
 class QueryLayer(nn.Module):
