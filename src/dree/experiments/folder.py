@@ -29,8 +29,9 @@ import numpy as np
 import torch
 
 from dree.errors import DreeError
-from dree.experiments.configuration import RunSettings
+from dree.experiments.configuration import RecordedSettings, RunSettings
 from dree.files import write_text
+from dree.registry import MissingClassError
 from dree.settings import build
 from dree.solvers.precision import precision_on
 from dree.tasks import Stream
@@ -109,11 +110,17 @@ class RunFolder:
         return manifest
 
     def settings(self) -> RunSettings:
-        """The settings the run was started with; a manifest spells all of them out, so defaults may change."""
+        """The settings the run was started with; a manifest spells all of them out, so defaults may change.
+
+        A method of the user's own need not be there: only to learn with it is it needed.
+        """
         settings = self.manifest()["settings"]
         if not isinstance(settings, dict):
             raise DreeError(f"The manifest of {self.path} is damaged: its settings are {settings!r}.")
-        return build(RunSettings, settings)
+        try:
+            return build(RunSettings, settings)
+        except MissingClassError:
+            return build(RecordedSettings, settings)
 
     def stream(self) -> Stream:
         """The run's stream, without the data it was made of: the days of a region are as the manifest has them."""
