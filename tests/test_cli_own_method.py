@@ -7,15 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from command_line import invoke
+from command_line import dree, invoke
 from dree.errors import DreeError
 from dree.experiments import Run, RunFolder
 from dree.experiments.material import load_material
 from dree.report.comparison_page import write_comparison_page
 from dree.report.run_page import write_run_page
 from run_folders import demo_run
+from small_runs import SMALL, as_options
 
 LAWS = ["E", "C", "G", "U", "R", "GM"]
+FAULTY = """
+from dree.lifelong import Method
+
+class Faulty(Method):
+    def remember(self, learner, lesson):
+        self.nothing_like_that
+"""
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +71,13 @@ def test_its_pages_can_be_written(gone, tmp_path):
 def test_only_going_on_needs_its_class(gone):
     with pytest.raises(DreeError, match=r"Method 'gone\.Rehearse' cannot be imported"):
         Run.resume(gone)
+
+
+def test_a_fault_in_a_hook_ends_in_the_traceback_of_the_users_code_and_what_finds_such_faults(tmp_path):
+    (tmp_path / "mine.py").write_text(FAULTY)
+    failed = dree("run", "--preset", "demo", "--method", "mine.Faulty", *as_options(SMALL), cwd=tmp_path)
+    assert failed.returncode == 1
+    assert 'mine.py", line 6, in remember\n    self.nothing_like_that' in failed.stderr
+    fault, note = failed.stderr.splitlines()[-2:]
+    assert fault == "AttributeError: 'Faulty' object has no attribute 'nothing_like_that'"
+    assert note.startswith("This was in the hook 'remember' of your method mine.Faulty. dree.testing.check_method")
