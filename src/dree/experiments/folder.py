@@ -198,10 +198,10 @@ class RunFolder:
             return [], np.zeros((0, 0)), []
         try:
             with path.open(encoding="utf-8", newline="") as file:
-                header, *rows = csv.reader(file)
+                (_, *tasks), *rows = csv.reader(file)
             matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
-            return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(header) - 1), header[1:]
-        except ValueError as error:
+            return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(tasks)), tasks
+        except (ValueError, IndexError, csv.Error) as error:
             raise DreeError(f"{path} is damaged ({error}). Remove it; a resumed run writes it again.") from None
 
 
