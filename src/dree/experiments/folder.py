@@ -31,6 +31,7 @@ import torch
 from dree.errors import DreeError
 from dree.experiments.configuration import RecordedSettings, RunSettings
 from dree.files import write_text
+from dree.lifelong.checkpoint import checkpoints
 from dree.registry import MissingClassError
 from dree.settings import build
 from dree.solvers.precision import precision_on
@@ -226,7 +227,12 @@ class Onlooker(RunFolder):
 def check_new(path: Path) -> None:
     """Refuse a place for a new run where there is something already."""
     if path.exists():
-        go_on = "Continue it with --resume, or choose" if (path / "manifest.json").exists() else "It is no run. Choose"
+        if not (path / "manifest.json").exists():
+            go_on = "It is no run. Choose"
+        elif checkpoints(RunFolder(path).checkpoints):
+            go_on = "Continue it with --resume, or choose"
+        else:
+            go_on = "It has no checkpoint yet, so --resume begins it again from the start; or choose"
         raise DreeError(f"{path} exists already. {go_on} another folder with --out.")
 
 
