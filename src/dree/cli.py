@@ -140,8 +140,9 @@ def run(
         if given or settings or config or out or preset_name != "paper":
             raise DreeError("A resumed run keeps its settings and its folder: give --resume and nothing else.")
         resumed = Run.resume(resume, say, bar)
-        done = resumed.epoch == resumed.stream.epochs
-        say(f"{resume} is at epoch {resumed.epoch} of {resumed.stream.epochs}{': it is finished' if done else ''}.")
+        at, last = resumed.epoch, resumed.stream.epochs
+        what = {0: ": it begins from the start", last: ": it is finished"}.get(at, "")
+        say(f"{resume} is at epoch {at} of {last}{what}.")
         _finish_run(resumed)
         return
     assigned = parse_assignments(settings or [])

@@ -32,7 +32,8 @@ RUN_NOTE = (
 )
 CHECK_NOTE = (
     "Differences are relative; tours are sampled from a random network. Same greedy tours: a share, which has no bar, "
-    "because tours may part where two nodes are equally good to rounding."
+    "because tours may part where two nodes are equally good to rounding. What each line compares: README.md, 'On your "
+    "machine'."
 )
 Result = TypeVar("Result")
 BOUNDS = (("<=", "at_most"), (">=", "at_least"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from dree.problems import Tours
 from dree.solvers import POMO, Score, make_solver
 from dree.tasks import make_stream
 
+README = Path(__file__).parents[2] / "README.md"
 TINY = ("--device", "cpu", "--sizes", "12,10", "--batch", "2", "--repeats", "1", "--solve-sizes", "5")
 STEP_FIELDS = {
     "problem", "n", "batch", "precision", "step_ms", "dree_ms", "phases", "twin_ms", "twin_fits", "ratio", "peak_bytes"
@@ -139,6 +141,10 @@ def test_a_sound_solver_passes_the_check(tmp_path):
         "imitation": 1e-3,
     }
     assert "The fast path computes what the twin does." in shown
+    assert "What each line compares: README.md, 'On your machine'." in shown.replace("\n", " ")
+    explained = README.read_text(encoding="utf-8").partition("### On your machine")[2]
+    for what in {each["what"].removesuffix(", cosine") for each in findings} | {"captured gradient", "captured pull"}:
+        assert f"\n| {what} | " in explained
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,18 @@ def test_an_existing_folder_is_never_overwritten(finished):
     assert before == sorted((path, path.read_bytes()) for path in finished.folder.path.rglob("*") if path.is_file())
 
 
+def test_a_run_that_crashed_before_its_first_checkpoint_begins_again_and_says_so(tmp_path, finished, monkeypatch):
+    run = Run.start(tmp_path / "crashed", TINY)
+    monkeypatch.setattr(run, "checkpoint", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run.finish()
+    with pytest.raises(DreeError, match=r"It has no checkpoint yet, so --resume begins it again from the start"):
+        Run.start(run.folder.path, TINY)
+    Run.resume(run.folder.path).finish()
+    for name in ("metrics.jsonl", "gaps.csv"):
+        assert (run.folder.path / name).read_bytes() == (finished.folder.path / name).read_bytes()
+
+
 def test_resuming_a_finished_run_changes_nothing(finished):
     before = (finished.folder.path / "gaps.csv").read_bytes()
     Run.resume(finished.folder.path).finish()

@@ -108,3 +108,24 @@ def test_a_run_that_was_never_tested_is_refused(tmp_path):
     (path / "gaps.csv").unlink()
     with pytest.raises(DreeError, match="has not been tested yet"):
         run_metrics(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no such thing",
+        "epoch,E,C,G,U,R,GM\n",
+        "epoch,E,C,G,U,R,GM\n0,1,2,3,4,5,nan\n",
+        "epoch,E,C,G,U,R,GM\n0,1,2\n",
+        "epoch\n\n",
+        "epoch,E\n0,1\n\0",
+        "epoch,E,C,G,U,R,GM\n0,1,2,3,4,5,x\n",
+    ],
+)
+def test_a_damaged_gap_matrix_is_named(tmp_path, text):
+    run = run_with_gaps(tmp_path / "run", constant(9.0, 2.0), END, LAWS)
+    (run / "gaps.csv").write_text(text)
+    with pytest.raises(DreeError) as caught:
+        run_metrics(run)
+    assert str(caught.value).startswith(f"{run / 'gaps.csv'} is damaged")

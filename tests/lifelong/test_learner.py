@@ -11,8 +11,10 @@ import torch
 from conftest import random_instances, small_solver
 from dree.errors import DreeError
 from dree.lifelong import FineTuning, Learner, LearnerSettings, Lesson, Method, method_class, reinforce
+from dree.lifelong.epoch import learn_epoch
 from dree.problems import augment
 from dree.solvers.pomo_twin import rollout
+from dree.tasks import DriftStream
 
 
 def learner(problem: str, method: Method | None = None, **settings) -> Learner:
@@ -218,3 +220,41 @@ def test_a_method_whose_file_has_a_mistake_is_refused_with_its_line(tmp_path, mo
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(DreeError, match=r"invalid syntax \(.*mistaken_method\.py, line 3\)"):
         method_class("mistaken_method.Mine")
+
+
+@pytest.mark.parametrize(
+    "hook", ["begin", "choose", "pull", "replay", "remember", "end", "state_dict", "load_state_dict"]
+)
+def test_an_error_in_any_hook_of_a_users_method_says_which_and_of_what(hook):
+    def fail(self, *given):
+        raise ZeroDivisionError("division by zero")
+
+    mine = learner("tsp", type("Mine", (Method,), {hook: fail})())
+    stream = DriftStream("tsp", ("U", "R"), 4, sizes=(("U", 5), ("R", 7)))
+
+    def learn_and_restore():
+        learn_epoch(mine, stream, 1, 2, lambda batch: False)
+        mine.load_state_dict(mine.state_dict())
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        learn_and_restore()
+    (note,) = caught.value.__notes__
+    assert note.startswith(f"This was in the hook '{hook}' of your method test_learner.Mine. dree.testing.check_method")
+
+
+def test_an_error_in_what_pull_gives_says_so_and_what_the_user_can_put_right_needs_no_note():
+    class Pulled(Method):
+        error: Exception
+
+        def pull(self, learner):
+            return self._distance
+
+        def _distance(self, lesson):
+            raise self.error
+
+    for error, notes in ((ZeroDivisionError(), 1), (DreeError("Say what to do."), 0)):
+        method = Pulled()
+        method.error = error
+        with pytest.raises(type(error)) as caught:
+            learner("tsp", method).learn(random_instances("tsp", 2, 5, seed=1))
+        assert len(getattr(caught.value, "__notes__", [])) == notes

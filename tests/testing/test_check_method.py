@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from functools import partial
 
 import pytest
 import torch
@@ -65,10 +66,6 @@ class Remembering(Method):
 
     def load_state_dict(self, state, learner):
         self.last = None if state["last"] is None else Instances(**state["last"])
-
-
-def test_the_method_that_the_broken_ones_are_made_of_keeps_to_it():
-    check_method(Remembering, problem="tsp", within_epochs=True)
 
 
 class StateElsewhere(Remembering):
@@ -166,14 +163,66 @@ class OwnStep(FineTuning):
             learner.solver.key.weight *= 0.5
 
 
-class PullsAtNothing(FineTuning):
-    def pull(self, learner):
-        return lambda lesson: learner.solver.key.weight.detach().sum()
+class ForgotTheGraph(Remembering):
+    """Has a value, and a gradient for something that is not the solver's."""
+
+    def replay(self, learner, lesson):
+        loss = super().replay(learner, lesson)
+        return None if loss is None else loss.detach().clone().requires_grad_()
 
 
-class PullChangesTheLesson(FineTuning):
+class NothingButAValue(Remembering):
+    def replay(self, learner, lesson):
+        loss = super().replay(learner, lesson)
+        return None if loss is None else 1 + 0 * loss
+
+
+class Pulling(FineTuning):
+    """Keeps some weights small: a sound method that those below are made of."""
+
     def pull(self, learner):
-        return lambda lesson: lesson.instances.coords.mul_(0.5).sum() * learner.solver.key.weight.sum()
+        self.weight = learner.solver.key.weight
+        return self.size
+
+    def size(self, lesson):
+        return self.weight.square().sum()
+
+
+class PullsAtNothing(Pulling):
+    def size(self, lesson):
+        return self.weight.detach().sum()
+
+
+class PullChangesTheLesson(Pulling):
+    def size(self, lesson):
+        return lesson.instances.coords.mul_(0.5).sum() * self.weight.sum()
+
+
+class PullsAnew(Pulling):
+    def pull(self, learner):
+        return partial(super().pull(learner))
+
+
+class PullsAnewWhereNothingIsCaptured(PullsAnew):
+    whole_lessons = True
+
+    def size(self, lesson):
+        return self.weight.square().sum() * (2 if self.weight.sum() > 0 else 1)
+
+
+class PullAsksForANumber(Pulling):
+    def size(self, lesson):
+        return super().size(lesson) / max(self.weight.detach().norm().item(), 1.0)
+
+
+class PullDecides(Pulling):
+    def size(self, lesson):
+        return super().size(lesson) * (2 if lesson.tours.costs.mean() > 1 else 1)
+
+
+class PullMakesAList(Pulling):
+    def size(self, lesson):
+        return super().size(lesson) * len(lesson.tours.costs.tolist())
 
 
 class ChangesTheLesson(FineTuning):
@@ -224,6 +273,11 @@ class PlainOptions(FineTuning):
     options_class = dict
 
 
+@pytest.mark.parametrize("method", [Remembering, Pulling, PullsAnewWhereNothingIsCaptured])
+def test_the_methods_that_the_broken_ones_are_made_of_keep_to_it(method):
+    check_method(method, problem="tsp", within_epochs=True)
+
+
 @pytest.mark.parametrize(
     ("mutant", "message"),
     [
@@ -240,6 +294,12 @@ class PlainOptions(FineTuning):
         (NoGradient, "gives a loss without a gradient"),
         (OwnBackward, "changes the solver's gradients in place"),
         (OwnStep, "changes the solver's weights in place"),
+        (ForgotTheGraph, "ForgotTheGraph.replay gives losses whose gradient is zero for every weight of the solver"),
+        (NothingButAValue, "NothingButAValue.replay gives losses whose gradient is zero"),
+        (PullsAnew, "PullsAnew.pull gives another function each time"),
+        (PullAsksForANumber, r"PullAsksForANumber.pull reads values of a tensor on the host \(item\)"),
+        (PullDecides, r"PullDecides.pull reads values of a tensor on the host \(__bool__\)"),
+        (PullMakesAList, r"reads values of a tensor on the host \(tolist\)"),
         (PullsAtNothing, "PullsAtNothing.pull gives a loss without a gradient"),
         (PullChangesTheLesson, "PullChangesTheLesson.pull changes the lesson in place"),
         (ChangesTheLesson, "ChangesTheLesson.remember changes the lesson in place"),

@@ -78,7 +78,7 @@ class RunSettings:
         rules(self.problem)
         defaults = self._groups({}, {}, {})
         for name, values in self._groups(self.options, self.solver, self.learner).items():
-            changed = {member: value for member, value in values.items() if value != defaults[name][member]}
+            changed = {each: value for each, value in values.items() if (each, value) not in defaults[name].items()}
             object.__setattr__(self, name, changed)
         if self.scenario == LADE:
             self._check_lade()
@@ -141,10 +141,14 @@ class RunSettings:
         """The groups with these members, and all others at their defaults."""
         kind = solver_class(self.base)
         return {
-            "options": asdict(make_method(self.method, options).options),
+            "options": self._method_options(options),
             "solver": asdict(build(kind.settings_class, solver, "solver.")),
             "learner": asdict(build(LearnerSettings, {**kind.learning, **learner}, "learner.")),
         }
+
+    def _method_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The method's options with these members, and all others at their defaults."""
+        return asdict(make_method(self.method, options).options)
 
     def spelled_out(self) -> dict[str, Any]:
         """Every setting, members of groups that are at their defaults too."""
@@ -160,6 +164,11 @@ class RunSettings:
         """New batches in an epoch: as set, or the method's own number, or the base solver's share of that."""
         return self.batches or int(method_class(self.method).batches_per_epoch * solver_class(self.base).epoch_share)
 
+    @property
+    def known_batches(self) -> int | None:
+        """The same; None where it is the number of a method that is not here."""
+        return self.batches_per_epoch
+
     def make_solver(self) -> Solver:
         """The base solver with random weights, on the CPU."""
         return make_solver(self.problem, self.base, self.solver, self.seed)
@@ -167,6 +176,18 @@ class RunSettings:
     def torch_device(self) -> torch.device:
         """Where to learn: on a GPU where there is one, unless told otherwise."""
         return torch_device(self.device)
+
+
+class RecordedSettings(RunSettings):
+    """Settings of a run whose method cannot be imported here: it can be read, and its options are those recorded."""
+
+    def _method_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(options)
+
+    @property
+    def known_batches(self) -> int | None:
+        """As set."""
+        return self.batches
 
 
 def torch_device(name: str) -> torch.device:
@@ -200,12 +221,12 @@ def preset(name: str) -> RunSettings:
     return PRESETS[name]
 
 
-def changed_preset(name: str, changes: Mapping[str, Any]) -> RunSettings:
+def changed_preset(name: str, changes: Mapping[str, Any], kind: type[RunSettings] = RunSettings) -> RunSettings:
     """A preset with changes by dotted names; among them scenario and base solver, with what belongs to these."""
     start = dict(LADE_START) if changes.get("scenario") == LADE else {}
     if "base" in changes:
         start["solver"] = suited(preset(name).solver, changes["base"])
-    return override(preset(name), {**start, **changes})
+    return override(kind(**vars(preset(name))), {**start, **changes})
 
 
 def suited(solver: Mapping[str, Any], base: str) -> dict[str, Any]:
@@ -219,4 +240,4 @@ def preset_of(settings: RunSettings, name: str) -> RunSettings:
     same: dict[str, Any] = {"method": settings.method, "base": settings.base}
     if settings.scenario == LADE:
         same |= {"scenario": LADE, "data": settings.data, "region": settings.region}
-    return changed_preset(name, same)
+    return changed_preset(name, same, type(settings))

@@ -29,8 +29,10 @@ import numpy as np
 import torch
 
 from dree.errors import DreeError
-from dree.experiments.configuration import RunSettings
+from dree.experiments.configuration import RecordedSettings, RunSettings
 from dree.files import write_text
+from dree.lifelong.checkpoint import checkpoints
+from dree.registry import MissingClassError
 from dree.settings import build
 from dree.solvers.precision import precision_on
 from dree.tasks import Stream
@@ -109,11 +111,17 @@ class RunFolder:
         return manifest
 
     def settings(self) -> RunSettings:
-        """The settings the run was started with; a manifest spells all of them out, so defaults may change."""
+        """The settings the run was started with; a manifest spells all of them out, so defaults may change.
+
+        A method of the user's own need not be there: only to learn with it is it needed.
+        """
         settings = self.manifest()["settings"]
         if not isinstance(settings, dict):
             raise DreeError(f"The manifest of {self.path} is damaged: its settings are {settings!r}.")
-        return build(RunSettings, settings)
+        try:
+            return build(RunSettings, settings)
+        except MissingClassError:
+            return build(RecordedSettings, settings)
 
     def stream(self) -> Stream:
         """The run's stream, without the data it was made of: the days of a region are as the manifest has them."""
@@ -191,10 +199,10 @@ class RunFolder:
             return [], np.zeros((0, 0)), []
         try:
             with path.open(encoding="utf-8", newline="") as file:
-                header, *rows = csv.reader(file)
+                (_, *tasks), *rows = csv.reader(file)
             matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
-            return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(header) - 1), header[1:]
-        except ValueError as error:
+            return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(tasks)), tasks
+        except (ValueError, IndexError, csv.Error) as error:
             raise DreeError(f"{path} is damaged ({error}). Remove it; a resumed run writes it again.") from None
 
 
@@ -219,7 +227,12 @@ class Onlooker(RunFolder):
 def check_new(path: Path) -> None:
     """Refuse a place for a new run where there is something already."""
     if path.exists():
-        go_on = "Continue it with --resume, or choose" if (path / "manifest.json").exists() else "It is no run. Choose"
+        if not (path / "manifest.json").exists():
+            go_on = "It is no run. Choose"
+        elif checkpoints(RunFolder(path).checkpoints):
+            go_on = "Continue it with --resume, or choose"
+        else:
+            go_on = "It has no checkpoint yet, so --resume begins it again from the start; or choose"
         raise DreeError(f"{path} exists already. {go_on} another folder with --out.")
 
 

@@ -28,7 +28,7 @@ class Replays:
     """How often a method has solved remembered instances again, and with what success."""
 
     an_epoch: float
-    interval: float | None  # new batches from one to the next, on average; None: there was none
+    interval: float | None  # new batches from one to the next, on average; None: there was none, or it is not known
     improved: tuple[float | None, ...]  # share of the instances in each quarter of the stream; None: no replay in it
 
 
@@ -137,7 +137,8 @@ def _replays(run: RunMetrics, log: Sequence[Mapping[str, Any]]) -> Replays | Non
         times = [row["replays"] for row in inside]
         improved.append(float(np.average([row["improved"] for row in inside], weights=times)) if inside else None)
     an_epoch = float(np.mean([row["replays"] for row in rows]))
-    return Replays(an_epoch, run.settings.batches_per_epoch / an_epoch if an_epoch else None, tuple(improved))
+    batches = run.settings.known_batches
+    return Replays(an_epoch, batches / an_epoch if batches and an_epoch else None, tuple(improved))
 
 
 def _departures(settings: RunSettings) -> dict[str, Any]:

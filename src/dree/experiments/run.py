@@ -22,6 +22,7 @@ from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.lifelong.epoch import learn_epoch
+from dree.lifelong.methods import in_hook
 from dree.lifelong.parallel import Together
 
 PAUSE = 20  # from one checkpoint to the next, at least so many times as long as the first took to write
@@ -147,7 +148,8 @@ class Run:
                 f"The newest checkpoint in {self.folder.checkpoints} is from before that epoch. Try a smaller "
                 "learner.learning_rate, or precision fp32."
             )
-        report: dict[str, Any] = learner.method.report()
+        with in_hook(learner.method, "report"):
+            report: dict[str, Any] = learner.method.report()
         self.epoch = epoch
         name = self.stream.task(epoch).name
         seconds = time.perf_counter() - began

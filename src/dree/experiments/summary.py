@@ -82,11 +82,14 @@ def run_metrics(path: Path) -> list[RunMetrics]:
 
 def measured(folder: RunFolder, columns: Sequence[int] | None = None) -> Metrics:
     """The metrics of a run on some columns of its gap matrix, or on all; with Gen, once that is known."""
-    _, matrix, tasks = folder.gaps()
-    if not tasks:
+    if not (folder.path / "gaps.csv").exists():
         raise DreeError(f"{folder.path} has not been tested yet. Continue it with: dree run --resume {folder.path}")
+    _, matrix, _ = folder.gaps()
     known = [row["Gen"] for row in folder.log("metrics.jsonl") if "Gen" in row]
-    values = metrics(matrix if columns is None else matrix[:, columns])
+    try:
+        values = metrics(matrix if columns is None else matrix[:, columns])
+    except DreeError as error:
+        raise DreeError(f"{folder.path / 'gaps.csv'} is damaged. {error} A resumed run writes it again.") from None
     return replace(values, Gen=known[-1]) if known else values
 
 

@@ -9,6 +9,7 @@ import torch
 
 from dree.errors import DreeError
 from dree.lifelong.learner import Learner
+from dree.lifelong.methods import in_hook
 from dree.randomness import named_generator
 from dree.tasks import Stream
 
@@ -27,13 +28,15 @@ class Epoch:
 
 def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, go_on: GoOn) -> Epoch:
     """Learn an epoch of a stream, at least one batch; what is drawn depends on seed, epoch and batch alone."""
-    learner.method.begin(learner, stream, epoch)
+    with in_hook(learner.method, "begin"):
+        learner.method.begin(learner, stream, epoch)
     totals = torch.zeros(2, device=learner.device)
     broken = []
     batch = 0
     while batch == 0 or go_on(batch):
         generator = named_generator(learner.seed, "instances", epoch, batch, device=learner.device)
-        task = learner.method.choose(stream, epoch, named_generator(learner.seed, "task", epoch, batch))
+        with in_hook(learner.method, "choose"):
+            task = learner.method.choose(stream, epoch, named_generator(learner.seed, "task", epoch, batch))
         try:
             progress = learner.learn(task.sample(batch_size, generator))
         except DreeError as error:

@@ -18,7 +18,7 @@ from dree.errors import DreeError, unknown
 from dree.lifelong.baseline import BASELINES, GreedyBaseline
 from dree.lifelong.flat import FlatParameters
 from dree.lifelong.graphs import Graphs, Work
-from dree.lifelong.methods import Lesson, Method
+from dree.lifelong.methods import Lesson, Method, in_hook
 from dree.lifelong.parallel import Together
 from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
@@ -94,14 +94,16 @@ class Learner:
         """Learn one batch of new instances; of several processes that are given the same one, each its share."""
         lesson = self.attempt(self.together.share(new), "solve")
         loss = self.loss(lesson)
-        replayed = self.method.replay(self, lesson)
+        with in_hook(self.method, "replay"):
+            replayed = self.method.replay(self, lesson)
         if replayed is not None:
             loss = loss + replayed
         self._flat.clear_gradient()
         loss.backward()  # type: ignore[no-untyped-call]
         self.together.average(self._flat.gradient)
         self.optimiser.step()
-        self.method.remember(self, lesson)
+        with in_hook(self.method, "remember"):
+            self.method.remember(self, lesson)
         self.batches += 1
         _, best = lesson.best()
         return Progress(self.together.mean(loss.detach()), self.together.mean(best.costs.mean()))
@@ -127,7 +129,8 @@ class Learner:
 
     def _forget_captures_of_another_pull(self) -> None:
         """What was captured with one pull does not serve for another."""
-        pull = self.method.pull(self)
+        with in_hook(self.method, "pull"):
+            pull = self.method.pull(self)
         if self._graphs is not None and pull != self._pull:
             self._graphs.forget()
         self._pull = pull
@@ -149,7 +152,8 @@ class Learner:
 
     def end(self, stream: Stream, epoch: int) -> None:
         """An epoch is over."""
-        self.method.end(self, stream, epoch)
+        with in_hook(self.method, "end"):
+            self.method.end(self, stream, epoch)
         if self.baseline is not None:
             generator = named_generator(self.seed, "baseline", epoch, device=self.device)
             self.baseline.test(self, stream.task(epoch), generator)
@@ -158,8 +162,10 @@ class Learner:
         """A lesson's own loss: the base solver's and, where the method has one, its pull."""
         if lesson.loss is not None:
             return lesson.loss
-        loss, pull = reinforce(self.solver, lesson), self.method.pull(self)
-        return loss if pull is None else loss + pull(lesson)
+        loss = reinforce(self.solver, lesson)
+        with in_hook(self.method, "pull"):
+            pull = self.method.pull(self)
+            return loss if pull is None else loss + pull(lesson)
 
     def differentiate(
         self, name: str, work: Work, instances: Instances, *inputs: Tensor, purpose: str = ""
@@ -228,11 +234,13 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that must survive an interruption, as tensors and plain values."""
+        with in_hook(self.method, "state_dict"):
+            method = self.method.state_dict()
         return {
             "batches": self.batches,
             "solver": self.solver.state_dict(),
             "optimiser": self.optimiser.state_dict(),
-            "method": self.method.state_dict(),
+            "method": method,
             "baseline": {} if self.baseline is None else self.baseline.state_dict(),
         }
 
@@ -241,7 +249,8 @@ class Learner:
         self.batches = state["batches"]
         self.solver.load_state_dict(state["solver"])
         self.optimiser.load_state_dict(state["optimiser"])
-        self.method.load_state_dict(state["method"], self)
+        with in_hook(self.method, "load_state_dict"):
+            self.method.load_state_dict(state["method"], self)
         if self.baseline is not None:
             self.baseline.load_state_dict(state["baseline"])
 

@@ -112,7 +112,7 @@ def _facts(runs: Mapping[str, RunFolder]) -> dict[str, str]:
     settings = {label: run.settings() for label, run in runs.items()}
     manifest, first = next(iter(runs.values())).manifest(), next(iter(settings.values()))
     seconds = {label: sum(row["seconds"] for row in run.log("timings.jsonl")) for label, run in runs.items()}
-    batches = {label: each.batches_per_epoch for label, each in settings.items()}
+    batches = {label: each.known_batches or "unknown" for label, each in settings.items()}
     return {
         "problem": first.problem,
         "scenario": stream_title(first, next(iter(runs.values())).stream()),

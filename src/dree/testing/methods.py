@@ -100,7 +100,8 @@ class Journey:
         solver = make_solver(self.stream.problem, self.base, SOLVER, SEED)
         chosen = {"learning_rate": 1e-2, "augmentation": self.copies, "baseline_instances": BATCH_SIZE}
         settings = build(LearnerSettings, {**solver.learning, **chosen})
-        learner = Learner(solver, Observer(method), settings, SEED)
+        self.observer = Observer(method)
+        learner = Learner(solver, self.observer, settings, SEED)
         learner.best_only = not method.whole_lessons  # as where lessons are captured
         return learner
 
@@ -120,6 +121,7 @@ class Journey:
                 self.trace.append((f"in the state after epoch {epoch}", self.save().read_bytes()))
                 if pause == "epoch":
                     self.stop_and_restore()
+        self.observer.check_taught()
 
     def learn(self, epoch: int, batch: int) -> None:
         """One batch of the task that the method chooses."""

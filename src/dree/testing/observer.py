@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from dree.lifelong import Learner, Lesson, Method
 from dree.tasks import Stream, Task
 from dree.testing.common import global_chance_unused, require
 
 LOGGED = ("epoch", "task", "loss", "cost")  # what a line of a run's log has already
+# What makes the host wait for the values of a tensor on a GPU.
+READING = {"item", "tolist", "numpy", "cpu", "nonzero", "__bool__", "__float__", "__int__", "__index__"}
 
 
 class Observer(Method):
@@ -25,6 +29,7 @@ class Observer(Method):
         super().__init__(method.options)
         self.method = method
         self.name = type(method).__name__
+        self._taught: dict[str, bool] = {}  # whether a hook that gave losses gave a gradient with one of them
 
     def begin(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """Checked for randomness and settings."""
@@ -39,16 +44,23 @@ class Observer(Method):
         return task
 
     def pull(self, learner: Learner) -> Callable[[Lesson], Tensor] | None:
-        """Checked as `replay` is, whenever it is called."""
+        """Checked as `replay` is, whenever it is called; where it would be captured on a GPU, whether it can be."""
+        captured = not self.method.whole_lessons
         with self._watch("pull", learner):
             pull = self.method.pull(learner)
+            again = self.method.pull(learner) if captured else pull
+        require(
+            again == pull,
+            f"{self.name}.pull gives another function each time, so that on a GPU every batch would be captured anew. "
+            "Make it once and keep it, or give a method of the object (return self._distance).",
+        )
         if pull is None:
             return None
 
         def watched(lesson: Lesson) -> Tensor:
-            with self._watch("pull", learner, lesson):
+            with self._watch("pull", learner, lesson), Unread(f"{self.name}.pull") if captured else nullcontext():
                 loss = pull(lesson)
-            return _sound(loss, f"{self.name}.pull")
+            return self._sound("pull", loss, learner)
 
         return watched
 
@@ -56,7 +68,7 @@ class Observer(Method):
         """Checked to give a loss or None, and to leave weights, gradients and the lesson alone."""
         with self._watch("replay", learner, lesson):
             loss = self.method.replay(learner, lesson)
-        return None if loss is None else _sound(loss, f"{self.name}.replay")
+        return None if loss is None else self._sound("replay", loss, learner)
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
         """Checked to leave weights and the lesson alone."""
@@ -96,6 +108,27 @@ class Observer(Method):
         with self._watch("load_state_dict", learner):
             self.method.load_state_dict(state, learner)
 
+    def _sound(self, hook: str, loss: Tensor, learner: Learner) -> Tensor:
+        """A loss from which something can be learned, as it is."""
+        what = f"{self.name}.{hook}"
+        require(isinstance(loss, Tensor), f"{what} gives a {type(loss).__name__}, not a tensor or None.")
+        require(loss.ndim == 0, f"{what} gives a loss of shape {list(loss.shape)}; it must be a single number.")
+        require(loss.isfinite(), f"{what} gives the loss {loss.item()}, which is not finite.")
+        require(loss.requires_grad, f"{what} gives a loss without a gradient, so nothing is learned from it.")
+        if loss.item() != 0:
+            self._taught[hook] = self._taught.get(hook, False) or _reaches(loss, learner)
+        return loss
+
+    def check_taught(self) -> None:
+        """Refuse a hook whose losses have never had a gradient. (One alone may have none, as at a minimum.)"""
+        for hook, taught in self._taught.items():
+            require(
+                taught,
+                f"{self.name}.{hook} gives losses whose gradient is zero for every weight of the solver, always, so "
+                "nothing is learned from them. Compute them with learner.solver, without detach and outside of "
+                "torch.no_grad().",
+            )
+
     @contextmanager
     def _watch(self, hook: str, learner: Learner, lesson: Lesson | None = None) -> Iterator[None]:
         """Refuse hidden randomness and changed settings; where there is a lesson, changes of it or of weights too."""
@@ -119,13 +152,39 @@ _ADVICE = {
 }
 
 
-def _sound(loss: Tensor, what: str) -> Tensor:
-    """A loss from which something can be learned, as it is."""
-    require(isinstance(loss, Tensor), f"{what} gives a {type(loss).__name__}, not a tensor or None.")
-    require(loss.ndim == 0, f"{what} gives a loss of shape {list(loss.shape)}; it must be a single number.")
-    require(loss.isfinite(), f"{what} gives the loss {loss.item()}, which is not finite.")
-    require(loss.requires_grad, f"{what} gives a loss without a gradient, so nothing is learned from it.")
-    return loss
+class Unread(TorchFunctionMode):
+    """Refuses that code outside of dree, whose own work is other on a GPU, reads values of tensors on the host."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Pass a call on, unless it is one that waits for the device."""
+        require(
+            func.__name__ not in READING or _caller() == "dree",
+            f"{self.what} reads values of a tensor on the host ({func.__name__}). On a GPU it would wait for the "
+            "device, which captured work must not: compute with tensors alone, with torch.where instead of if.",
+        )
+        return func(*args, **(kwargs or {}))
+
+
+def _caller() -> str:
+    """The package whose code has called torch's."""
+    frame = sys._getframe(2)
+    while (package := frame.f_globals.get("__name__", "").partition(".")[0]) == "torch" and frame.f_back:
+        frame = frame.f_back
+    return str(package)
+
+
+def _reaches(loss: Tensor, learner: Learner) -> bool:
+    """Whether a loss has a gradient for the solver's weights: the network's own, or the optimiser's one tensor."""
+    weights = [*learner.solver.parameters(), *learner.optimiser.param_groups[0]["params"]]
+    wanted = [each for each in weights if each.requires_grad]
+    gradients = torch.autograd.grad(loss, wanted, retain_graph=True, materialize_grads=True)
+    return any(each.any().item() for each in gradients)
 
 
 def _versions(learner: Learner, lesson: Lesson) -> dict[str, list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dree.lifelong.methods.base import Lesson, Method
+from dree.lifelong.methods.base import Lesson, Method, in_hook
 from dree.lifelong.methods.dree import DREE
 from dree.lifelong.methods.fine_tuning import FineTuning
 from dree.lifelong.methods.li import Li
@@ -45,6 +45,7 @@ __all__ = [
     "Li",
     "Method",
     "MultiTask",
+    "in_hook",
     "make_method",
     "method_class",
 ]

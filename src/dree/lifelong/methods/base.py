@@ -7,13 +7,15 @@ epoch. Optimiser, schedule and augmentation are the learner's, so that every met
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from dree.errors import DreeError
 from dree.problems import Instances, Tours
 from dree.tasks import Stream, Task
 
@@ -124,3 +126,20 @@ class Method:
 
     def load_state_dict(self, state: Mapping[str, Any], learner: Learner) -> None:
         """Take over the state of an earlier `state_dict`, whose tensors are on the CPU now."""
+
+
+@contextmanager
+def in_hook(method: Method, hook: str) -> Iterator[None]:
+    """Say of an error in a hook of a user's own method where it was, below the traceback of their code."""
+    try:
+        yield
+    except DreeError:
+        raise
+    except Exception as error:
+        kind = type(method)
+        if not kind.__module__.startswith("dree."):
+            error.add_note(
+                f"This was in the hook '{hook}' of your method {kind.__module__}.{kind.__qualname__}. "
+                "dree.testing.check_method finds such faults within seconds: docs/own-method.md, 'Is it sound?'."
+            )
+        raise
