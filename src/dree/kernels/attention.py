@@ -140,6 +140,8 @@ def _forward_kernel(  # type: ignore[no-untyped-def]
     SCALE: tl.constexpr,
     DOT: tl.constexpr,
 ):
+    if ASKING == GROUPS:
+        queries = nodes  # so that the compiler knows
     instance = tl.program_id(1).to(tl.int64)
     real = real_nodes(sizes_ptr, instance, nodes)
     asks = tl.arange(0, QUERIES)[:, None]
@@ -176,6 +178,8 @@ def _backward_kernel(  # type: ignore[no-untyped-def]
     SCALE: tl.constexpr,
     DOT: tl.constexpr,
 ):
+    if ASKING == GROUPS:
+        queries = nodes  # so that the compiler knows
     instance = tl.program_id(1).to(tl.int64)
     real = real_nodes(sizes_ptr, instance, nodes)
     asks = tl.arange(0, QUERIES)[:, None]
