@@ -29,3 +29,16 @@ def test_a_run_of_invit_that_is_stopped_after_every_epoch_ends_with_the_same_byt
         coords, demands = instances.coords[row].numpy(), instances.demands[row].numpy()
         cost = check_cvrp(coords, demands, int(instances.capacity[row]), actions)
         assert abs(cost - tours.costs[row].item()) < 1e-4
+
+
+def test_what_is_tested_and_used_is_the_frozen_copy(tmp_path):
+    """A rate at which the network only becomes worse: its copy is never replaced."""
+    settings = changed_preset("demo", {**CHANGES, "method": "fine-tuning", "learner.learning_rate": 1.0})
+    run = Run.start(tmp_path / "run", settings)
+    first = {name: tensor.clone() for name, tensor in run.learner.solver.state_dict().items()}
+    run.finish()
+    assert all(gaps == run.matrix[0] for gaps in run.matrix)
+    used = load_solver(tmp_path / "run").state_dict()
+    assert all(used[name].equal(first[name]) for name in first)
+    learned = run.learner.solver.state_dict()
+    assert not any(learned[name].equal(first[name]) for name in first if name.endswith("query.weight"))

@@ -173,7 +173,7 @@ class Run:
 
     def test(self) -> dict[str, float]:
         """Test on every test task and add a row to the gap matrix."""
-        gaps = {name: average_gap(self.learner.solver, test) for name, test in self.tests.items()}
+        gaps = {name: average_gap(self.learner.proven, test) for name, test in self.tests.items()}
         self.tested.append(self.epoch)
         self.matrix.append(list(gaps.values()))
         self.folder.write_gaps(self.tested, self.matrix, list(self.tests))
@@ -181,7 +181,7 @@ class Run:
 
     def generalise(self) -> dict[str, Any]:
         """Gen, the mean gap on all instances of days that are never learned, and the mean of each of these days."""
-        gaps = {name: average_gap(self.learner.solver, test) for name, test in self.held_out.items()}
+        gaps = {name: average_gap(self.learner.proven, test) for name, test in self.held_out.items()}
         weights = [len(test.instances) for test in self.held_out.values()]
         return {"Gen": float(np.average(list(gaps.values()), weights=weights)), "held_out": gaps}
 

@@ -33,7 +33,7 @@ def load_trained(path: Path, say: Callable[[str], object] = print) -> Trained:
     folder, state = _from_file(path) if path.is_file() else _from_folder(path, say)
     settings = folder.settings()
     solver = settings.make_solver()
-    solver.load_state_dict(state["learner"]["solver"])
+    solver.load_state_dict(state["learner"].get("baseline") or state["learner"]["solver"])  # as `Learner.proven`
     method = None if folder.manifest()["kind"] in (CONVERTED, PRETRAINED) else settings.method
     return Trained(folder.path, state["epoch"], settings, solver.eval(), method)
 

@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from dree.kernels.layout import padded
 from dree.kernels.parts import LOG2_E, real_nodes
@@ -56,19 +57,20 @@ class _Attention(torch.autograd.Function):
         width = joint.shape[2] // (3 if query is None else 2)
         attended = joint.new_empty(*asking.shape[:2], width)
         ctx.shape = _shape(asking, joint, width // heads, heads, scale)
-        _forward_kernel[(heads, len(joint))](
+        _forward_kernel[(heads * len(joint),)](
             asking, joint, attended, sizes_B, empty, asking.shape[1], joint.shape[1], **ctx.shape
         )
         ctx.save_for_backward(joint, query, sizes_B, empty)
         return attended
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         joint, query, sizes_B, empty = ctx.saved_tensors
         asking = joint if query is None else query
         to_joint = torch.empty_like(joint)
         to_asking = to_joint if query is None else torch.empty_like(query)
-        _backward_kernel[(ctx.shape["HEADS"], len(joint))](
+        _backward_kernel[(ctx.shape["HEADS"] * len(joint),)](
             asking,
             joint,
             upstream[0].contiguous(),
@@ -103,7 +105,7 @@ def _cells(  # type: ignore[no-untyped-def]
     instance, nodes, part, GROUPS: tl.constexpr, HEADS: tl.constexpr, WIDTH: tl.constexpr, NODES: tl.constexpr
 ):
     """Where one head's part of all nodes is, among so many parts of theirs: [NODES, WIDTH]."""
-    cell = ((instance * nodes + tl.arange(0, NODES)) * GROUPS + part) * HEADS + tl.program_id(0)
+    cell = ((instance * nodes + tl.arange(0, NODES)) * GROUPS + part) * HEADS + tl.program_id(0) % HEADS
     return cell[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
 
 
@@ -142,7 +144,7 @@ def _forward_kernel(  # type: ignore[no-untyped-def]
 ):
     if ASKING == GROUPS:
         queries = nodes  # so that the compiler knows
-    instance = tl.program_id(1).to(tl.int64)
+    instance = (tl.program_id(0) // HEADS).to(tl.int64)
     real = real_nodes(sizes_ptr, instance, nodes)
     asks = tl.arange(0, QUERIES)[:, None]
     exists = tl.arange(0, NODES)[:, None] < real
@@ -180,7 +182,7 @@ def _backward_kernel(  # type: ignore[no-untyped-def]
 ):
     if ASKING == GROUPS:
         queries = nodes  # so that the compiler knows
-    instance = tl.program_id(1).to(tl.int64)
+    instance = (tl.program_id(0) // HEADS).to(tl.int64)
     real = real_nodes(sizes_ptr, instance, nodes)
     asks = tl.arange(0, QUERIES)[:, None]
     ask = asks < real_nodes(sizes_ptr, instance, queries)

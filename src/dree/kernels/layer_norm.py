@@ -14,6 +14,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 ROWS = 16  # tokens of a program at a time
 PROGRAMS = 2048  # at most so many add up the gradients of gains and biases
@@ -44,6 +45,7 @@ class _ResidualNorm(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         x_RMD, y_RMD, *parameters = ctx.saved_tensors
         to_y = torch.empty_like(y_RMD)

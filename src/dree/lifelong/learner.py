@@ -90,6 +90,11 @@ class Learner:
         self._first_weights = {name: tensor.clone() for name, tensor in solver.state_dict().items()}
         self.renew_optimiser()
 
+    @property
+    def proven(self) -> Solver:
+        """What is tested and used: the solver or, with a greedy baseline, its copy, which only a better one replaces."""
+        return self.solver if self.baseline is None else self.baseline.solver
+
     def learn(self, new: Instances) -> Progress:
         """Learn one batch of new instances; of several processes that are given the same one, each its share."""
         lesson = self.attempt(self.together.share(new), "solve")

@@ -110,7 +110,7 @@ def _attention(joint: Tensor, query_RMD: Tensor | None, empty_RL: Tensor, heads:
     Queries, keys and values are side by side, [R, L, 3 D], or only keys and values, where queries are given.
     """
     width = joint.shape[2] // (3 if query_RMD is None else 2)
-    if joint.shape[1] <= ATTENTION_NODES and kernels.serve(joint.device, width // heads):
+    if joint.shape[1] <= ATTENTION_NODES and _kernels_serve(joint, width // heads):
         from dree.kernels.attention import attend
 
         return attend(joint, heads, query_BMD=query_RMD, empty_BN=empty_RL, scale=scale)
@@ -125,7 +125,7 @@ def _attention(joint: Tensor, query_RMD: Tensor | None, empty_RL: Tensor, heads:
 
 def _residual_norm(x_RMD: Tensor, y_RMD: Tensor, first: nn.LayerNorm, second: nn.LayerNorm | None = None) -> Tensor:
     """The sum of two tensors, normed; with a second norm, added to the first tensor and normed once more."""
-    if kernels.serve(x_RMD.device):
+    if _kernels_serve(x_RMD):
         from dree.kernels.layer_norm import residual_norm
 
         return residual_norm(x_RMD, y_RMD, first, second)
@@ -156,6 +156,11 @@ class QueryLayer(nn.Module):
         query_RD = self.norm1(query_RD + self.combine(attended))
         changed: Tensor = self.norm2(query_RD + self.contract(functional.relu(self.expand(query_RD))))
         return changed
+
+
+def _kernels_serve(tokens: Tensor, head_width: int = 16) -> bool:
+    """Not in double precision: kernels compute in single."""
+    return tokens.dtype != torch.float64 and kernels.serve(tokens.device, head_width)
 
 
 def _by_head(tokens_RLD: Tensor, heads: int) -> Tensor:
