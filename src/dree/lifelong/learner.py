@@ -92,7 +92,7 @@ class Learner:
 
     @property
     def proven(self) -> Solver:
-        """What is tested and used: the solver or, with a greedy baseline, its copy, which only a better one replaces."""
+        """What is tested and used: the solver or, with a greedy baseline, its copy, which only better ones replace."""
         return self.solver if self.baseline is None else self.baseline.solver
 
     def learn(self, new: Instances) -> Progress:

@@ -103,9 +103,8 @@ class INViT(Solver):
 
     def candidates(self, instances: Instances, state: State) -> Tensor:
         """For CVRP the depot; then the nearest nodes that may be next, and -1 where there are no more: [..., K]."""
-        scene = _look(
-            self.settings, instances, self.encode(instances), state.current, state, self._left(instances, state, 1)
-        )
+        (left,) = self._left(instances, state.served.reshape(-1, 1))
+        scene = _look(self.settings, instances, self.encode(instances), state.current, state, left)
         return scene.nodes.view(*state.current.shape, -1)
 
     def encode(self, instances: Instances) -> Neighbours:
@@ -239,7 +238,7 @@ class INViT(Solver):
     ) -> Tensor:
         """The policy at the given states."""
         neighbours = encoding or self.encode(instances)
-        left = self._left(instances, state, 1)
+        (left,) = self._left(instances, state.served.reshape(-1, 1))
         scene = _look(self.settings, instances, neighbours, starts_BP, state, left)
         count = self._budget(instances) // self._state_bytes(neighbours, left)
         return torch.cat(neighbours.policies(scene.parts(max(1, count)))).view(*starts_BP.shape, -1)
@@ -256,20 +255,27 @@ class INViT(Solver):
         for chunk in split(len(instances), actions_BPT.shape[1], tour_bytes, budget):
             some, near, actions = instances[chunk[0]], neighbours[chunk[0]], actions_BPT[chunk]
             starts, states = actions[..., :1], self.rules.hindsight(some, actions)
+            left = self._left(some, states.served.flatten(0, 1))
             begin = 0
             while begin < decisions:
-                left = self._left(some, states.map(partial(_steps, slice(begin, None))), begin + 1)
-                count = budget // (starts.numel() * self._state_bytes(neighbours, left))
+                count = budget // (starts.numel() * self._state_bytes(neighbours, left[begin]))
                 steps = slice(begin, min(begin + max(1, count), decisions))
                 state = states.map(partial(_steps, steps))
-                yield chunk, steps, _look(self.settings, some, near, starts.expand_as(state.current), state, left)
+                scene = _look(self.settings, some, near, starts.expand_as(state.current), state, left[begin])
+                yield chunk, steps, scene
                 begin = steps.stop
 
-    def _left(self, instances: Instances, state: State, acted: int) -> int:
-        """At most so many customers are left at any of these states, after so many actions or more."""
+    def _left(self, instances: Instances, served_XS: Tensor) -> list[int]:
+        """How many customers are left at most at each of S decisions, of X tours, or later.
+
+        Of all decisions at once, because asking a device means waiting for it.
+        """
         if captured(instances.device):  # every second action of a tour that is not finished serves one, at least
-            return max(1, instances.customers - acted // (1 + self.rules.first_customer))
-        return max(1, instances.customers - int(state.served.min()))
+            actions = range(1, served_XS.shape[1] + 1)
+            least = [acted // (1 + self.rules.first_customer) for acted in actions]
+        else:
+            least = served_XS.amin(0).tolist()
+        return [max(1, instances.customers - served) for served in least]
 
     def _state_bytes(self, neighbours: Neighbours, left: int) -> int:
         """About what scoring a state holds, with so many customers left."""
