@@ -169,12 +169,12 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
     spending.phase("testing")
     afters = []
     for _, kept in past:
-        afters.append(kept.gap(learner.solver))
+        afters.append(kept.gap(learner.proven))
         spending.tell()
     tested = _Tested(
         incumbent.number,
         sample,
-        Gaps(today_before, sample.gap(learner.solver)),
+        Gaps(today_before, sample.gap(learner.proven)),
         [(kept, Gaps(*gaps)) for (kept, _), *gaps in zip(past, befores, afters, strict=True)],
     )
     verdict = judge(tested.today, tested.mean_past, tested.mean_then, how.margin)
@@ -182,7 +182,7 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
         number=number,
         when=now(),
         promoted=verdict.promoted,
-        solver=store(state.path, "solver", {"solver": learner.solver.state_dict()}),
+        solver=store(state.path, "solver", {"solver": learner.proven.state_dict()}),
         day=day.day,
         stops=len(day.places),
         batches=epoch.batches,
