@@ -157,6 +157,8 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_again(finished):
     before = (finished.folder.path / "metrics.jsonl").read_bytes()
     with pytest.raises(DreeError, match="no checkpoint any more"):
         Run.resume(finished.folder.path)
+    with pytest.raises(DreeError, match=r"exists already\. Choose another folder"):
+        Run.start(finished.folder.path, TINY)
     assert (finished.folder.path / "metrics.jsonl").read_bytes() == before
 
 

@@ -231,6 +231,8 @@ def check_new(path: Path) -> None:
             go_on = "It is no run. Choose"
         elif checkpoints(RunFolder(path).checkpoints):
             go_on = "Continue it with --resume, or choose"
+        elif (log := path / "metrics.jsonl").exists() and log.stat().st_size:  # a kept run: --resume refuses it
+            go_on = "Choose"
         else:
             go_on = "It has no checkpoint yet, so --resume begins it again from the start; or choose"
         raise DreeError(f"{path} exists already. {go_on} another folder with --out.")
