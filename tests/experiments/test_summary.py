@@ -128,4 +128,5 @@ def test_a_damaged_gap_matrix_is_named(tmp_path, text):
     (run / "gaps.csv").write_text(text)
     with pytest.raises(DreeError) as caught:
         run_metrics(run)
-    assert str(caught.value).startswith(f"{run / 'gaps.csv'} is damaged")
+    assert str(caught.value).startswith(f"{run / 'gaps.csv'} is damaged: ")
+    assert str(caught.value).endswith("Restore it from where it was kept.")  # it has no checkpoint

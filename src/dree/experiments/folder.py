@@ -203,7 +203,13 @@ class RunFolder:
             matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
             return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(tasks)), tasks
         except (ValueError, IndexError, csv.Error) as error:
-            raise DreeError(f"{path} is damaged ({error}). Remove it; a resumed run writes it again.") from None
+            raise self.damaged_gaps(f"{error}.") from None
+
+    def damaged_gaps(self, why: str) -> DreeError:
+        """The error for a gap matrix that is not one; only from a checkpoint can a run write it again."""
+        again = checkpoints(self.checkpoints)
+        advice = "Remove it; a resumed run writes it again." if again else "Restore it from where it was kept."
+        return DreeError(f"{self.path / 'gaps.csv'} is damaged: {why} {advice}")
 
 
 class Onlooker(RunFolder):

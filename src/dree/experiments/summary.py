@@ -89,7 +89,7 @@ def measured(folder: RunFolder, columns: Sequence[int] | None = None) -> Metrics
     try:
         values = metrics(matrix if columns is None else matrix[:, columns])
     except DreeError as error:
-        raise DreeError(f"{folder.path / 'gaps.csv'} is damaged. {error} A resumed run writes it again.") from None
+        raise folder.damaged_gaps(str(error)) from None
     return replace(values, Gen=known[-1]) if known else values
 
 
