@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,17 +27,23 @@ class Faulty(Method):
 """
 
 
+def with_settings(path: Path, **changes: Any) -> Path:
+    """The folder of a run whose manifest has other settings than it was made with."""
+    demo_run(path, "tsp")
+    folder = RunFolder(path)
+    manifest = folder.manifest() | load_material(folder.settings()).record()
+    manifest["settings"] |= changes
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    return path
+
+
 @pytest.fixture(scope="module")
 def gone(tmp_path_factory) -> Path:
     """The folder of a finished run whose method cannot be imported here."""
     path = tmp_path_factory.mktemp("results") / "group/run"
-    demo_run(path, "tsp")
-    folder = RunFolder(path)
+    folder = RunFolder(with_settings(path, method="gone.Rehearse", options={"kept": 16}, batches=None))
     folder.write_gaps([0, 50], [[9.0] * 6, [2.0] * 6], LAWS)
     folder.append("metrics.jsonl", {"epoch": 1, "task": "E20", "loss": 1.0, "cost": 1.0, "replays": 4, "improved": 0.5})
-    manifest = folder.manifest() | load_material(folder.settings()).record()
-    manifest["settings"] |= {"method": "gone.Rehearse", "options": {"kept": 16}, "batches": None}
-    (path / "manifest.json").write_text(json.dumps(manifest))
     return path
 
 
@@ -71,6 +78,18 @@ def test_its_pages_can_be_written(gone, tmp_path):
 def test_only_going_on_needs_its_class(gone):
     with pytest.raises(DreeError, match=r"Method 'gone\.Rehearse' cannot be imported"):
         Run.resume(gone)
+
+
+def test_options_that_its_class_has_no_more_are_as_recorded_and_only_going_on_refuses_them(tmp_path):
+    path = with_settings(tmp_path / "run", method="dree.lifelong.FineTuning", options={"kept": 16})
+    assert RunFolder(path).settings().options == {"kept": 16}
+    with pytest.raises(DreeError, match=r"Unknown setting 'options\.kept'"):
+        Run.resume(path)
+
+
+def test_what_is_wrong_with_other_settings_is_said(tmp_path):
+    with pytest.raises(DreeError, match="'batch_size' must be at least 1"):
+        RunFolder(with_settings(tmp_path / "run", method="gone.Rehearse", batch_size=0)).settings()
 
 
 def test_a_fault_in_a_hook_ends_in_the_traceback_of_the_users_code_and_what_finds_such_faults(tmp_path):

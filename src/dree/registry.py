@@ -11,10 +11,6 @@ from dree.errors import DreeError, unknown
 T = TypeVar("T")
 
 
-class MissingClassError(DreeError):
-    """A class of the user's own that cannot be imported here."""
-
-
 def named_class(what: str, name: str, known: Mapping[str, type[T]], base: type[T]) -> type[T]:
     """A class by its short name, or by its path (`package.module.Class`); it must derive from `base`."""
     if name in known:
@@ -26,11 +22,16 @@ def named_class(what: str, name: str, known: Mapping[str, type[T]], base: type[T
         found = getattr(importlib.import_module(module), attribute)
     except SyntaxError as error:
         where = f"{error.filename}, line {error.lineno}"
-        raise MissingClassError(f"{what.capitalize()} '{name}' cannot be imported: {error.msg} ({where}).") from error
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise MissingClassError(
+        raise DreeError(f"{what.capitalize()} '{name}' cannot be imported: {error.msg} ({where}).") from error
+    except (ImportError, AttributeError) as error:
+        raise DreeError(
             f"{what.capitalize()} '{name}' cannot be imported: {error}. Give it as module.Class, where module.py is in "
             "this folder or installed."
+        ) from error
+    except Exception as error:  # whatever the user's code raises
+        cause = f"{type(error).__name__}: {error}"
+        raise DreeError(
+            f"{what.capitalize()} '{name}' cannot be imported ({cause}). This shows where: python -c 'import {module}'"
         ) from error
     if not (isinstance(found, type) and issubclass(found, base)):
         home = ".".join(base.__module__.split(".")[:2])

@@ -222,6 +222,13 @@ def test_a_method_whose_file_has_a_mistake_is_refused_with_its_line(tmp_path, mo
         method_class("mistaken_method.Mine")
 
 
+def test_a_method_whose_module_fails_is_refused_with_the_cause_and_what_shows_where(tmp_path, monkeypatch):
+    (tmp_path / "failing_method.py").write_text("sizes = {}\nsizes['U']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(DreeError, match=r"cannot be imported \(KeyError: 'U'\).*python -c 'import failing_method'"):
+        method_class("failing_method.Mine")
+
+
 @pytest.mark.parametrize(
     "hook", ["begin", "choose", "pull", "replay", "remember", "end", "state_dict", "load_state_dict"]
 )

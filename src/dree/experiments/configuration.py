@@ -179,7 +179,7 @@ class RunSettings:
 
 
 class RecordedSettings(RunSettings):
-    """Settings of a run whose method cannot be imported here: it can be read, and its options are those recorded."""
+    """Settings of a run whose method cannot be had here as it was: it can be read, its options are those recorded."""
 
     def _method_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         return dict(options)

@@ -32,7 +32,6 @@ from dree.errors import DreeError
 from dree.experiments.configuration import RecordedSettings, RunSettings
 from dree.files import write_text
 from dree.lifelong.checkpoint import checkpoints
-from dree.registry import MissingClassError
 from dree.settings import build
 from dree.solvers.precision import precision_on
 from dree.tasks import Stream
@@ -113,15 +112,17 @@ class RunFolder:
     def settings(self) -> RunSettings:
         """The settings the run was started with; a manifest spells all of them out, so defaults may change.
 
-        A method of the user's own need not be there: only to learn with it is it needed.
+        A method of the user's own need not be there, or may have other options by now: only to learn is it needed.
         """
         settings = self.manifest()["settings"]
         if not isinstance(settings, dict):
             raise DreeError(f"The manifest of {self.path} is damaged: its settings are {settings!r}.")
         try:
             return build(RunSettings, settings)
-        except MissingClassError:
-            return build(RecordedSettings, settings)
+        except DreeError:
+            if "." not in str(settings.get("method")):
+                raise
+            return build(RecordedSettings, settings)  # raises again what is not the method's
 
     def stream(self) -> Stream:
         """The run's stream, without the data it was made of: the days of a region are as the manifest has them."""
