@@ -225,6 +225,17 @@ class PullMakesAList(Pulling):
         return super().size(lesson) * len(lesson.tours.costs.tolist())
 
 
+class PullsSoundly(Pulling):
+    """What is like that which waits for the device, but does not."""
+
+    def size(self, lesson):
+        costs = lesson.tours.costs
+        costs = costs.to(torch.float64).to(costs).to(device=costs.device, dtype=torch.float32).to(costs.device)
+        rows = torch.arange(len(costs), device=costs.device)
+        best = costs[rows, costs.argmin(1)] + costs[0, 0] + costs[:, :1][..., None].mean()
+        return super().size(lesson) * torch.where(best > 0, 1.0, 2.0).mean()
+
+
 class ChangesTheLesson(FineTuning):
     def remember(self, learner, lesson: Lesson):
         lesson.instances.coords.mul_(0.5)
@@ -273,7 +284,7 @@ class PlainOptions(FineTuning):
     options_class = dict
 
 
-@pytest.mark.parametrize("method", [Remembering, Pulling, PullsAnewWhereNothingIsCaptured])
+@pytest.mark.parametrize("method", [Remembering, Pulling, PullsAnewWhereNothingIsCaptured, PullsSoundly])
 def test_the_methods_that_the_broken_ones_are_made_of_keep_to_it(method):
     check_method(method, problem="tsp", within_epochs=True)
 
@@ -318,6 +329,35 @@ def test_a_method_with_one_thing_wrong_is_refused(mutant, message):
     with pytest.raises(AssertionError, match=message) as caught:
         check_method(mutant, problem="tsp")
     assert caught.value.__notes__[-1] == "This was in check_method, tsp, DriftStream, augmentation 8."
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("__getitem__", lambda w: w[w > 0]),
+        ("__getitem__", lambda w: w[..., w[0] > 0]),
+        ("__getitem__", lambda w: w[w[:, 0].argmin()]),
+        ("masked_select", lambda w: w.masked_select(w > 0)),
+        ("masked_select", lambda w: torch.masked_select(w, w > 0)),
+        ("unique", lambda w: w.unique()),
+        ("unique", lambda w: torch.unique(w, return_counts=True)[0]),
+        ("unique_consecutive", lambda w: w.unique_consecutive()),
+        ("equal", lambda w: w * torch.equal(w, w)),
+        ("allclose", lambda w: w * w.allclose(w)),
+        ("is_nonzero", lambda w: w * torch.is_nonzero(w.sum())),
+        ("argwhere", lambda w: w * len(w.argwhere())),
+        ("__contains__", lambda w: w * (1.0 in w)),
+        ("to", lambda w: w.to("cpu")),
+        ("to", lambda w: w.to(device="cpu")),
+    ],
+)
+def test_a_pull_that_waits_for_a_gpu_is_refused(name, read):
+    class Reads(Pulling):
+        def size(self, lesson):
+            return read(self.weight).square().sum()
+
+    with pytest.raises(AssertionError, match=rf"Reads.pull reads values of a tensor on the host \({name}\)"):
+        check_method(Reads, problem="tsp")
     SharedMemory.kept.clear()
 
 

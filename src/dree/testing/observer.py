@@ -19,7 +19,11 @@ from dree.testing.common import global_chance_unused, require
 
 LOGGED = ("epoch", "task", "loss", "cost")  # what a line of a run's log has already
 # What makes the host wait for the values of a tensor on a GPU.
-READING = {"item", "tolist", "numpy", "cpu", "nonzero", "__bool__", "__float__", "__int__", "__index__"}
+READING = {
+    *("item", "tolist", "numpy", "cpu", "__bool__", "__float__", "__int__", "__index__", "__contains__"),
+    *("is_nonzero", "equal", "allclose"),
+    *("nonzero", "argwhere", "masked_select", "unique", "unique_consecutive"),  # what they give has a size by values
+}
 
 
 class Observer(Method):
@@ -163,12 +167,27 @@ class Unread(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Pass a call on, unless it is one that waits for the device."""
-        require(
-            func.__name__ not in READING or _caller() == "dree",
-            f"{self.what} reads values of a tensor on the host ({func.__name__}). On a GPU it would wait for the "
-            "device, which captured work must not: compute with tensors alone, with torch.where instead of if.",
-        )
-        return func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        name = func.__name__
+        indexed, moved = name == "__getitem__", name == "to"
+        if name in READING or (indexed and _by_value(args[1])) or (moved and _to_host(args, kwargs)):
+            require(
+                _caller() == "dree",
+                f"{self.what} reads values of a tensor on the host ({name}). On a GPU it would wait for the device, "
+                "which captured work must not: compute with tensors alone, with torch.where instead of if or a mask.",
+            )
+        return func(*args, **kwargs)
+
+
+def _by_value(index: Any) -> bool:
+    """Whether an index has to be read on the host: a mask, whose count is the size, or a single number."""
+    tensors = [each for each in (index if isinstance(index, tuple) else (index,)) if isinstance(each, Tensor)]
+    return any(each.dtype in (torch.bool, torch.uint8) or each.ndim == 0 for each in tensors)
+
+
+def _to_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether `Tensor.to` has been told the CPU by name; a tensor's own device is the CPU here in any case."""
+    return any(isinstance(each, str) and each == "cpu" for each in (*args[1:], kwargs.get("device")))
 
 
 def _caller() -> str:
