@@ -12,6 +12,7 @@ from conftest import random_instances, small_solver
 from dree.errors import DreeError
 from dree.lifelong import FineTuning, Learner, LearnerSettings, Lesson, Method, method_class, reinforce
 from dree.lifelong.epoch import learn_epoch
+from dree.lifelong.methods import in_hook
 from dree.problems import augment
 from dree.solvers.pomo_twin import rollout
 from dree.tasks import DriftStream
@@ -259,9 +260,18 @@ def test_an_error_in_what_pull_gives_says_so_and_what_the_user_can_put_right_nee
         def _distance(self, lesson):
             raise self.error
 
-    for error, notes in ((ZeroDivisionError(), 1), (DreeError("Say what to do."), 0)):
+    for error, notes in ((ZeroDivisionError(), 1), (DreeError("Say what to do."), 0), (torch.OutOfMemoryError(), 0)):
         method = Pulled()
         method.error = error
         with pytest.raises(type(error)) as caught:
             learner("tsp", method).learn(random_instances("tsp", 2, 5, seed=1))
         assert len(getattr(caught.value, "__notes__", [])) == notes
+
+
+def test_an_error_in_a_hook_within_a_hook_has_one_note_of_the_inner_one():
+    """As where `replay` asks for the loss of an old lesson, and so for its pull."""
+    mine = type("Mine", (Method,), {})()
+    with pytest.raises(ZeroDivisionError) as caught, in_hook(mine, "replay"), in_hook(mine, "pull"):
+        raise ZeroDivisionError
+    (note,) = caught.value.__notes__
+    assert note.startswith("This was in the hook 'pull'")

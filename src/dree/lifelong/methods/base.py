@@ -130,16 +130,21 @@ class Method:
 
 @contextmanager
 def in_hook(method: Method, hook: str) -> Iterator[None]:
-    """Say of an error in a hook of a user's own method where it was, below the traceback of their code."""
+    """Say of an error in a hook of a user's own method where it was, below the traceback of their code.
+
+    Of hooks within each other it is the inner one; and memory that is too small is no fault of a hook.
+    """
+    begins = "This was in the hook "
     try:
         yield
-    except DreeError:
+    except (DreeError, torch.OutOfMemoryError):
         raise
     except Exception as error:
         kind = type(method)
-        if not kind.__module__.startswith("dree."):
+        noted = any(note.startswith(begins) for note in getattr(error, "__notes__", ()))
+        if not noted and not kind.__module__.startswith("dree."):
             error.add_note(
-                f"This was in the hook '{hook}' of your method {kind.__module__}.{kind.__qualname__}. "
+                f"{begins}'{hook}' of your method {kind.__module__}.{kind.__qualname__}. "
                 "dree.testing.check_method finds such faults within seconds: docs/own-method.md, 'Is it sound?'."
             )
         raise
