@@ -17,6 +17,7 @@ from dree.experiments import DEMO, Run, RunFolder, RunSettings, load_solver
 from dree.experiments import run as run_module
 from dree.experiments.folder import FORMAT
 from dree.experiments.material import load_tests
+from dree.lifelong import Method
 from dree.settings import override
 from small_runs import SMALL
 
@@ -254,6 +255,16 @@ def test_an_error_in_the_middle_of_an_epoch_names_its_batch(tmp_path):
     with pytest.raises(DreeError, match=r"Epoch 1, batch 2: A tour does not end"):
         run.finish()
     assert Run.resume(tmp_path / "run").epoch == 0
+
+
+def test_an_error_in_the_report_of_a_users_method_says_so(tmp_path, monkeypatch):
+    run = Run.start(tmp_path / "run", TINY)
+    mine = type("Mine", (Method,), {"report": lambda self: 1 / 0})()
+    monkeypatch.setattr(run.learner, "method", mine)
+    with pytest.raises(ZeroDivisionError) as caught:
+        run.finish()
+    (note,) = caught.value.__notes__
+    assert note.startswith("This was in the hook 'report' of your method test_run.Mine.")
 
 
 def test_a_half_written_log_line_is_dropped(finished):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dree.bars import Say
 from dree.errors import DreeError
+from dree.lifelong.methods import in_hook
 from dree.service.learning import new_learner, without_old_solvers
 from dree.service.lock import locked, now
 from dree.service.past import known_gap, past_samples, with_gap
@@ -30,7 +31,8 @@ def roll_back(path: Path, number: int, say: Say = print) -> State:
             try:
                 remembered = before.load(before.learner.file)["learner"]
                 learner.batches = remembered["batches"]
-                learner.method.load_state_dict(remembered["method"], learner)
+                with in_hook(learner.method, "load_state_dict"):
+                    learner.method.load_state_dict(remembered["method"], learner)
             except DamagedError as error:
                 say(f"{error} What the learner remembered is lost; it begins without memory.")
         at = LearnerAt(number, store(path, "learner", {"learner": learner.state_dict()}))
