@@ -31,9 +31,9 @@ RUN_NOTE = (
     "checkpoints and, on a GPU, capturing the first batch of each size."
 )
 CHECK_NOTE = (
-    "Differences are relative; tours are sampled from a random network. Same greedy tours: a share, which has no bar, "
-    "because tours may part where two nodes are equally good to rounding. What each line compares: README.md, 'On your "
-    "machine'."
+    "Differences are relative, those of padded decisions absolute; tours are sampled from a random network. Same "
+    "greedy tours: a share, which has no bar, because tours may part where two nodes are equally good to rounding. "
+    "What each line compares: README.md, 'On your machine'."
 )
 Result = TypeVar("Result")
 BOUNDS = (("<=", "at_most"), (">=", "at_least"))
