@@ -201,6 +201,8 @@ class RunFolder:
         try:
             with path.open(encoding="utf-8", newline="") as file:
                 (_, *tasks), *rows = csv.reader(file)
+            if any(len(row) != 1 + len(tasks) for row in rows):
+                raise ValueError("its lines do not all have as many numbers as the first has names")
             matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
             return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(tasks)), tasks
         except (ValueError, IndexError, csv.Error) as error:
