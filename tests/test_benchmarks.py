@@ -1,24 +1,38 @@
-"""The benchmarks that reach into methods still fit them."""
+"""The benchmarks that reach into methods and kernels still fit them."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+import torch
 
-METHODS = Path(__file__).parents[1] / "benchmarks" / "methods.py"
+from dree.solvers import pomo
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
-@pytest.fixture(scope="module")
-def methods():
-    spec = importlib.util.spec_from_file_location("benchmarks_methods", METHODS)
+def loaded(name):
+    spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", BENCHMARKS / f"{name}.py")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     yield module
     del sys.modules[spec.name]
+
+
+@pytest.fixture(scope="module")
+def methods():
+    yield from loaded("methods")
+
+
+@pytest.fixture(scope="module")
+def layouts():
+    pytest.importorskip("triton")
+    yield from loaded("kernel_layouts")
 
 
 def test_the_cost_of_methods_is_measured(problem, methods):
@@ -33,3 +47,20 @@ def test_a_step_of_llr_bc_takes_what_its_tensors_take(methods):
     case = methods.Case("tsp", size=5, batch=2, augmentation=1)
     floats, integers, flags = 2 * 5 * 2 + 2 * 5 * 5, 3 * 2 * 5, 2 * 2 * 5 * 5
     assert methods.step_bytes(case) == 4 * floats + 8 * integers + flags
+
+
+def test_ways_to_cut_the_kernels_are_those_that_fit_and_todays(layouts):
+    found = layouts.cases("cvrp", [70], [(128,), (64, 16), (64, 32), (32, 32)], [layouts.Layout(32, 2, 1)])
+    assert [(case.kernel, case.tiles, case.today) for case in found] == [
+        (kernel, cut, today)
+        for kernel in ("rollout", "gradient")
+        for cut, today in (((128,), False), ((64, 16), False), ((64, 32), False), ((64, 16), True))
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in exp2")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the interpreter runs on the CPU")
+def test_ways_to_cut_the_kernels_are_timed(problem, layouts, monkeypatch):
+    monkeypatch.setattr(pomo, "kernels_serve", lambda *_: True)
+    for case in layouts.cases(problem, [3], [(4, 2)], [layouts.Layout(2, 1, 1)]):
+        assert layouts.milliseconds(case, 1, 1, "cpu", "fp32", threading.Lock()) > 0

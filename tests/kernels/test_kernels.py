@@ -17,7 +17,7 @@ from conftest import random_instances, small_solver
 from dree import kernels
 from dree.errors import DreeError
 from dree.kernels.attention import attend
-from dree.kernels.layout import Layout
+from dree.kernels.layout import Layout, tiles
 from dree.kernels.norm import residual_norm
 from dree.lifelong.steps import padded
 from dree.problems import Instances, State
@@ -44,6 +44,15 @@ def solver_of(problem, seed=0):
     return small_solver(problem, seed, width=32)
 
 
+CUTS = st.sampled_from([(16,), (8, 8), (8, 2), (4, 4, 2)])  # of ten nodes into tiles
+
+
+def cut_into(patch, tiles):
+    """All kernels cut nodes into these tiles."""
+    for module in (kernel_decoder, kernel_gradients, kernel_imitation):
+        patch.setattr(module, "tiles", lambda _: tiles)
+
+
 def gradients(solver, loss):
     gradients = torch.autograd.grad(loss, list(solver.parameters()), materialize_grads=True)
     return torch.cat([each.flatten() for each in gradients])
@@ -62,8 +71,18 @@ def refereed(instances, tours):
     return costs
 
 
-@pytest.mark.parametrize("customers", [2, 5, 17])
-def test_greedy_tours_are_the_twins(problem, customers):
+@pytest.mark.parametrize("nodes", range(1, 257))
+def test_tiles_are_powers_of_two_that_hold_all_nodes_and_little_more(nodes):
+    cut = tiles(nodes)
+    assert all(tile >= 16 and tile.bit_count() == 1 for tile in cut)
+    assert nodes <= sum(cut) < max(17, 2 * nodes)
+    assert sum(cut[:-1]) < nodes
+
+
+@pytest.mark.parametrize(("customers", "cut"), [(2, None), (5, (4, 2)), (17, None), (17, (8, 8, 4))])
+def test_greedy_tours_are_the_twins(problem, customers, cut, monkeypatch):
+    if cut:
+        cut_into(monkeypatch, cut)
     instances, solver = random_instances(problem, 2, customers, seed=customers), solver_of(problem)
     fast, (slow, _) = solver.solve(instances), rollout(solver, instances)
     length = slow.actions.shape[-1]
@@ -87,17 +106,19 @@ def test_in_half_the_bits_greedy_tours_are_legal_and_nearly_as_long(problem):
     customers=st.integers(2, 9),
     capacity=st.integers(10, 40),
     rows=st.sampled_from([2, 4, 16]),
+    cut=CUTS,
     seed=st.integers(0, 99),
 )
 @example_settings(max_examples=12)
 def test_sampled_tours_are_legal_and_their_probability_and_gradient_are_the_twins(
-    problem, customers, capacity, rows, seed
+    problem, customers, capacity, rows, cut, seed
 ):
-    """Whatever the number of tours and states in a tile."""
+    """Whatever the number of tours, states and nodes in a tile."""
     instances, solver = random_instances(problem, 2, customers, seed, capacity), solver_of(problem, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel_decoder, "rollout_layout", lambda *_: Layout(rows, 1, 1))
         patch.setattr(kernel_gradients, "gradient_layout", lambda *_: Layout(2 * rows, 1, 1))
+        cut_into(patch, cut)
         encoding = solver.encode(instances)
         assert isinstance(encoding, KernelDecoder)
         generator = torch.Generator().manual_seed(seed)
@@ -112,13 +133,15 @@ def test_sampled_tours_are_legal_and_their_probability_and_gradient_are_the_twin
     assert (fast - slow).norm() <= 1e-4 * slow.norm() + 1e-5
 
 
-@given(problem=st.sampled_from(["tsp", "cvrp"]), customers=st.integers(2, 9), seed=st.integers(0, 99))
+@given(problem=st.sampled_from(["tsp", "cvrp"]), customers=st.integers(2, 9), cut=CUTS, seed=st.integers(0, 99))
 @example_settings(max_examples=6)
-def test_given_tours_are_scored_like_the_twins(problem, customers, seed):
+def test_given_tours_are_scored_like_the_twins(problem, customers, cut, seed):
     instances, solver = random_instances(problem, 2, customers, seed), solver_of(problem, seed)
     tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(seed))
     weights = torch.randn(tours.costs.shape)
-    score = solver.score(instances, tours, weights)
+    with pytest.MonkeyPatch.context() as patch:
+        cut_into(patch, cut)
+        score = solver.score(instances, tours, weights)
     torch.testing.assert_close(score.per_tour, log_prob.detach(), rtol=1e-4, atol=1e-4)
     fast, slow = gradients(solver, score.weighted), gradients(solver, (log_prob * weights).sum())
     assert (fast - slow).norm() <= 1e-4 * slow.norm() + 1e-5
@@ -155,13 +178,14 @@ def imitated(solver, teacher, instances, tours, *, precision="fp32", by_kernel=T
     customers=st.integers(2, 9),
     capacity=st.integers(10, 40),
     rows=st.sampled_from([2, 4, 16]),
+    cut=CUTS,
     seed=st.integers(0, 99),
 )
 @example_settings(max_examples=12)
 def test_the_distance_from_a_teacher_and_its_gradient_are_those_of_the_other_decoders(
-    problem, customers, capacity, rows, seed
+    problem, customers, capacity, rows, cut, seed
 ):
-    """Whatever the number of states in a tile. Tours of a CVRP are padded here: some tiles lie after their end.
+    """Whatever the number of states and nodes in a tile. Tours of a CVRP are padded: some tiles lie after their end.
 
     No number that a kernel reads is left unwritten.
     """
@@ -171,6 +195,7 @@ def test_the_distance_from_a_teacher_and_its_gradient_are_those_of_the_other_dec
     theirs, their_gradient = imitated(solver, teacher, instances, tours, by_kernel=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel_imitation, "rollout_layout", lambda *_: Layout(rows, 1, 1))
+        cut_into(patch, cut)
         patch.setattr(torch, "empty", lambda *shape, **kind: torch.zeros(*shape, **kind).fill_(torch.nan))
         ours, our_gradient = imitated(solver, teacher, instances, tours)
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)

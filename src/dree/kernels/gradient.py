@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from dree.kernels.parts import LOG2_E, head_rows, is_blocked, node_tile, state_scores
+from dree.kernels.parts import LOG2_E, head_rows, is_blocked, node_tile, numbered, state_scores
 
 
 @triton.jit(do_not_specialize=["tours", "steps", "nodes"])  # one kernel for all sizes
@@ -32,6 +32,7 @@ def scores_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     GROUPS: tl.constexpr,
     NODES: tl.constexpr,
+    TILES: tl.constexpr,
     STATES: tl.constexpr,
     DOT: tl.constexpr,
 ):
@@ -39,14 +40,14 @@ def scores_kernel(  # type: ignore[no-untyped-def]
     instance = tl.program_id(1).to(tl.int64)
     state = tl.program_id(0) * STATES + tl.arange(0, STATES)
     real = state < tours * steps
-    node = tl.arange(0, NODES)
-    exists = node < nodes
+    node = numbered(TILES)
     place = instance * tours * steps + state
     current = tl.load(current_ptr + place, mask=real, other=0).to(tl.int32)
-    cell = place[:, None] * nodes + node[None, :]
-    inside = real[:, None] & exists[None, :]
-    mask = tl.load(mask_ptr + cell, mask=inside, other=-float("inf"))
-    mask = tl.where(real[:, None], mask, 0.0)
+    mask = ()
+    for part in tl.static_range(len(TILES)):
+        inside = real[:, None] & (node[part] < nodes)[None, :]
+        blocked = tl.load(mask_ptr + place[:, None] * nodes + node[part][None, :], mask=inside, other=-float("inf"))
+        mask = mask + (tl.where(real[:, None], blocked, 0.0),)
     if CVRP:
         share = tl.load(loads_ptr + place, mask=real, other=0.0).to(tl.float32)
     else:
@@ -67,10 +68,12 @@ def scores_kernel(  # type: ignore[no-untyped-def]
         HEADS,
         WIDTH,
         GROUPS,
-        NODES,
+        TILES,
         DOT,
     )
-    tl.store(scores_ptr + cell, scores, mask=inside)
+    for part in tl.static_range(len(TILES)):
+        inside = real[:, None] & (node[part] < nodes)[None, :]
+        tl.store(scores_ptr + place[:, None] * nodes + node[part][None, :], scores[part], mask=inside)
 
 
 @triton.jit(do_not_specialize=["tours", "current_stride", "stride", "nodes"])
@@ -98,27 +101,34 @@ def gradient_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     GROUPS: tl.constexpr,
     NODES: tl.constexpr,
+    TILES: tl.constexpr,
     STATES: tl.constexpr,
     DOT: tl.constexpr,
 ):
     """The gradient of one head's part of one instance's nodes, over all states."""
     instance = tl.program_id(1).to(tl.int64)
     head = tl.program_id(0)
-    node = tl.arange(0, NODES)
-    exists = node < nodes
+    node = numbered(TILES)
     lane = tl.arange(0, WIDTH)
     row_width = GROUPS * HEADS * WIDTH
     group = HEADS * WIDTH
     nodes_ptr += instance * nodes * row_width
     to_last_ptr += instance * nodes * group + head * WIDTH
     to_start_ptr += instance * nodes * group + head * WIDTH
-    key = node_tile(nodes_ptr, 1, head, nodes, row_width, HEADS, WIDTH, NODES)
-    value = node_tile(nodes_ptr, 2, head, nodes, row_width, HEADS, WIDTH, NODES)
-    pointer = node_tile(nodes_ptr, 3, head, nodes, row_width, HEADS, WIDTH, NODES)
-    kind = key.dtype
-    to_key = tl.zeros([NODES, WIDTH], tl.float32)
-    to_value = tl.zeros([NODES, WIDTH], tl.float32)
-    to_pointer = tl.zeros([NODES, WIDTH], tl.float32)
+    kind: tl.constexpr = nodes_ptr.dtype.element_ty
+    key = ()
+    value = ()
+    pointer = ()
+    to_key = ()
+    to_value = ()
+    to_pointer = ()
+    for part in tl.static_range(len(TILES)):
+        key = key + (node_tile(nodes_ptr, 1, head, node[part], nodes, row_width, HEADS, WIDTH),)
+        value = value + (node_tile(nodes_ptr, 2, head, node[part], nodes, row_width, HEADS, WIDTH),)
+        pointer = pointer + (node_tile(nodes_ptr, 3, head, node[part], nodes, row_width, HEADS, WIDTH),)
+        to_key = to_key + (tl.zeros(key[part].shape, tl.float32),)
+        to_value = to_value + (tl.zeros(key[part].shape, tl.float32),)
+        to_pointer = to_pointer + (tl.zeros(key[part].shape, tl.float32),)
     to_load_query = tl.zeros([WIDTH], tl.float32)
     if CVRP:
         load_query = tl.load(load_query_ptr + head * WIDTH + lane).to(tl.float32)
@@ -145,23 +155,40 @@ def gradient_kernel(  # type: ignore[no-untyped-def]
             start = tl.load(starts_ptr + tour).to(tl.int32)
             query += head_rows(nodes_ptr, start, 4, head, row_width, HEADS, WIDTH)
         query = query.to(kind)
-        upstream = tl.load(gradient_ptr + place[:, None] * NODES + node[None, :])
         real = (state < tours * most) & (step < tl.load(steps_ptr + tour))
         weight = tl.where(real, tl.load(weights_ptr + tour), 0.0)
         logsum = tl.load(logsum_ptr + place * HEADS + head)
-        match = tl.dot(query, tl.trans(key), input_precision=DOT)
-        attention = tl.exp2(tl.where(is_blocked(upstream), -float("inf"), match * LOG2_E - logsum[:, None]))
-        low_attention = attention.to(kind)
-        attended = tl.dot(low_attention, value, input_precision=DOT) * weight[:, None]
-        to_attended = tl.dot(upstream, pointer, input_precision=DOT)
+        upstream = ()
+        attention = ()
+        attended = tl.zeros([STATES, WIDTH], tl.float32)
+        to_attended = tl.zeros([STATES, WIDTH], tl.float32)
+        for part in tl.static_range(len(TILES)):
+            given = tl.load(gradient_ptr + place[:, None] * NODES + node[part][None, :])
+            match = tl.dot(query, tl.trans(key[part]), input_precision=DOT)
+            weights = tl.exp2(tl.where(is_blocked(given), -float("inf"), match * LOG2_E - logsum[:, None]))
+            attended = tl.dot(weights.to(kind), value[part], attended, input_precision=DOT)
+            to_attended = tl.dot(given, pointer[part], to_attended, input_precision=DOT)
+            upstream = upstream + (given,)
+            attention = attention + (weights,)
+        attended *= weight[:, None]
         shift = tl.sum(attended * to_attended, 1)
         to_attended = (to_attended * weight[:, None]).to(kind)
-        to_pointer = tl.dot(tl.trans(upstream), attended.to(kind), to_pointer, input_precision=DOT)
-        to_value = tl.dot(tl.trans(low_attention), to_attended, to_value, input_precision=DOT)
-        to_match = tl.dot(to_attended, tl.trans(value), input_precision=DOT)
-        to_match = (attention * (to_match - shift[:, None])).to(kind)
-        to_key = tl.dot(tl.trans(to_match), query, to_key, input_precision=DOT)
-        to_query = tl.dot(to_match, key, input_precision=DOT)
+        attended = attended.to(kind)
+        to_query = tl.zeros([STATES, WIDTH], tl.float32)
+        so_far = (to_key, to_value, to_pointer)
+        to_key = ()
+        to_value = ()
+        to_pointer = ()
+        for part in tl.static_range(len(TILES)):
+            weights = attention[part]
+            to_match = tl.dot(to_attended, tl.trans(value[part]), input_precision=DOT)
+            to_match = (weights * (to_match - shift[:, None])).to(kind)
+            to_query = tl.dot(to_match, key[part], to_query, input_precision=DOT)
+            to_key = to_key + (tl.dot(tl.trans(to_match), query, so_far[0][part], input_precision=DOT),)
+            weights = tl.trans(weights.to(kind))
+            to_value = to_value + (tl.dot(weights, to_attended, so_far[1][part], input_precision=DOT),)
+            given = tl.trans(upstream[part])
+            to_pointer = to_pointer + (tl.dot(given, attended, so_far[2][part], input_precision=DOT),)
         tl.atomic_add(
             to_last_ptr + current[:, None] * group + lane[None, :], to_query, mask=real[:, None], sem="relaxed"
         )
@@ -171,23 +198,26 @@ def gradient_kernel(  # type: ignore[no-untyped-def]
             tl.atomic_add(
                 to_start_ptr + start[:, None] * group + lane[None, :], to_query, mask=real[:, None], sem="relaxed"
             )
-    cells = to_nodes_ptr + (instance * nodes + node)[:, None] * row_width + (head * WIDTH + lane)[None, :]
-    tl.store(cells + group, to_key.to(kind), mask=exists[:, None])
-    tl.store(cells + 2 * group, to_value.to(kind), mask=exists[:, None])
-    tl.store(cells + 3 * group, to_pointer.to(kind), mask=exists[:, None])
+    for part in tl.static_range(len(TILES)):
+        exists = (node[part] < nodes)[:, None]
+        cells = to_nodes_ptr + (instance * nodes + node[part])[:, None] * row_width + (head * WIDTH + lane)[None, :]
+        tl.store(cells + group, to_key[part].to(kind), mask=exists)
+        tl.store(cells + 2 * group, to_value[part].to(kind), mask=exists)
+        tl.store(cells + 3 * group, to_pointer[part].to(kind), mask=exists)
     if CVRP:
         tl.store(to_load_query_ptr + instance * group + head * WIDTH + lane, to_load_query)
 
 
-@triton.jit(do_not_specialize=["tours", "stride", "nodes"])
+@triton.jit(do_not_specialize=["tours", "stride", "nodes", "row_width"])
 def offset_gradient_kernel(  # type: ignore[no-untyped-def]
     weights_ptr,  # [B, P]
-    gradient_ptr,  # [B, P, S, NODES]: for the scores, before weighting
+    gradient_ptr,  # [B, P, S, R]: for the scores, before weighting
     steps_ptr,  # [B, P]: decisions of each tour
     to_offset_ptr,  # out [B, N], zero before
     tours,
     stride,  # S
     nodes,
+    row_width,  # R
     NODES: tl.constexpr,
     STATES: tl.constexpr,
 ):
@@ -201,7 +231,8 @@ def offset_gradient_kernel(  # type: ignore[no-untyped-def]
         weight = tl.load(weights_ptr + tour)
         for base in range(0, steps, STATES):
             step = base + tl.arange(0, STATES)
-            cell = (tour * stride + step)[:, None] * NODES + node[None, :]
-            gradient = tl.load(gradient_ptr + cell, mask=(step < steps)[:, None], other=0.0)
+            cell = (tour * stride + step)[:, None] * row_width + node[None, :]
+            inside = (step < steps)[:, None] & (node < nodes)[None, :]
+            gradient = tl.load(gradient_ptr + cell, mask=inside, other=0.0)
             total += weight * tl.sum(gradient.to(tl.float32), 0)
     tl.atomic_add(to_offset_ptr + instance * nodes + node, total, mask=node < nodes, sem="relaxed")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from dree.kernels.parts import clipped, marked, state_scores
+from dree.kernels.parts import clipped, marked, numbered, state_scores
 
 
 @triton.jit(do_not_specialize=["tours", "steps", "nodes"])  # one kernel for all sizes
@@ -38,6 +38,7 @@ def imitation_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     GROUPS: tl.constexpr,
     NODES: tl.constexpr,
+    TILES: tl.constexpr,
     STATES: tl.constexpr,
     DOT: tl.constexpr,
 ):
@@ -50,26 +51,31 @@ def imitation_kernel(  # type: ignore[no-untyped-def]
     tour = instance * tours + state // steps
     place = instance * tours * steps + state
     going = step < tl.load(decisions_ptr + tour)
-    node = tl.arange(0, NODES)
-    cell = place[:, None] * NODES + node[None, :]
+    node = numbered(TILES)
+    gradient_ptr += place[:, None] * NODES
     if tl.max(going.to(tl.int32), 0) == 0:
         tl.store(distance_ptr + place, 0.0, mask=real)
-        nothing = tl.zeros([STATES, NODES], gradient_ptr.dtype.element_ty)
-        tl.store(gradient_ptr + cell, marked(nothing, nothing == 0), mask=real[:, None])
+        for part in tl.static_range(len(TILES)):
+            nothing = tl.zeros([STATES, node[part].shape[0]], gradient_ptr.dtype.element_ty)
+            tl.store(gradient_ptr + node[part][None, :], marked(nothing, nothing == 0), mask=real[:, None])
     else:
-        exists = node < nodes
         current = tl.load(actions_ptr + tour * (steps + 1) + step).to(tl.int32)
-        visited_at = tl.load(visited_at_ptr + tour[:, None] * nodes + node[None, :], mask=exists[None, :], other=-1)
-        blocked = visited_at <= step[:, None]
         if CVRP:
             load = tl.load(loads_ptr + place).to(tl.int32)
             context = tl.load(shares_ptr + place)
-            demand = tl.load(demands_ptr + instance * nodes + node, mask=exists, other=0).to(tl.int32)
             home = (current == 0) & going
-            blocked = tl.where(node[None, :] == 0, home[:, None], blocked | (demand[None, :] > load[:, None]))
         else:
             context = tl.load(actions_ptr + tour * (steps + 1)).to(tl.int32)
-        mask = tl.where(blocked, -float("inf"), 0.0)
+        mask = ()
+        for part in tl.static_range(len(TILES)):
+            exists = node[part] < nodes
+            visits = visited_at_ptr + tour[:, None] * nodes + node[part][None, :]
+            blocked = tl.load(visits, mask=exists[None, :], other=-1) <= step[:, None]
+            if CVRP:
+                demand = tl.load(demands_ptr + instance * nodes + node[part], mask=exists, other=0).to(tl.int32)
+                blocked = blocked | (demand[None, :] > load[:, None])
+                blocked = tl.where(node[part][None, :] == 0, home[:, None], blocked)
+            mask = mask + (tl.where(blocked, -float("inf"), 0.0),)
         scores = state_scores(
             teacher_nodes_ptr,
             teacher_load_query_ptr,
@@ -86,13 +92,17 @@ def imitation_kernel(  # type: ignore[no-untyped-def]
             HEADS,
             WIDTH,
             GROUPS,
-            NODES,
+            TILES,
             DOT,
         )
-        below, target = clipped(scores, mask, clip)
-        total = tl.sum(target, 1)
-        target *= (1 / total)[:, None]
-        distance = -clip * tl.sum(target * below, 1) - tl.log(total)
+        target = ()
+        target_total = tl.zeros([STATES], tl.float32)
+        expected = tl.zeros([STATES], tl.float32)
+        for part in tl.static_range(len(TILES)):
+            distance, chances = clipped(scores[part], mask[part], clip)
+            target = target + (chances,)
+            target_total += tl.sum(chances, 1)
+            expected += tl.sum(chances * distance, 1)
         scores = state_scores(
             nodes_ptr,
             load_query_ptr,
@@ -109,13 +119,22 @@ def imitation_kernel(  # type: ignore[no-untyped-def]
             HEADS,
             WIDTH,
             GROUPS,
-            NODES,
+            TILES,
             DOT,
         )
-        below, policy = clipped(scores, mask, clip)
-        total = tl.sum(policy, 1)
-        distance += clip * tl.sum(target * below, 1) + tl.log(total)
-        tl.store(distance_ptr + place, tl.where(going, distance, 0.0), mask=real)
-        gradient = (policy * (1 / total)[:, None] - target) * below * (2 - below) * clip
-        gradient = marked(gradient.to(gradient_ptr.dtype.element_ty), blocked)
-        tl.store(gradient_ptr + cell, gradient, mask=real[:, None])
+        below = ()
+        policy = ()
+        total = tl.zeros([STATES], tl.float32)
+        found = tl.zeros([STATES], tl.float32)
+        for part in tl.static_range(len(TILES)):
+            distance, chances = clipped(scores[part], mask[part], clip)
+            below = below + (distance,)
+            policy = policy + (chances,)
+            total += tl.sum(chances, 1)
+            found += tl.sum(target[part] * distance, 1)
+        divergence = clip * (found - expected) / target_total + tl.log(total) - tl.log(target_total)
+        tl.store(distance_ptr + place, tl.where(going, divergence, 0.0), mask=real)
+        for part in tl.static_range(len(TILES)):
+            gradient = policy[part] * (1 / total)[:, None] - target[part] * (1 / target_total)[:, None]
+            gradient = (gradient * below[part] * (2 - below[part]) * clip).to(gradient_ptr.dtype.element_ty)
+            tl.store(gradient_ptr + node[part][None, :], marked(gradient, mask[part] != 0), mask=real[:, None])

@@ -15,6 +15,12 @@ class Layout:
     rows: int
     warps: int
     stages: int
+    registers: int | None = None  # at most so many to a thread
+
+    @property
+    def options(self) -> dict[str, int | None]:
+        """What a launch is told."""
+        return {"num_warps": self.warps, "num_stages": self.stages, "maxnreg": self.registers}
 
 
 def rollout_layout(nodes: int, precision: torch.dtype) -> Layout:
@@ -46,3 +52,10 @@ def gradient_layout(nodes: int, precision: torch.dtype) -> Layout:
 def padded(nodes: int) -> int:
     """To a power of two, as kernels want it."""
     return max(16, int(triton.next_power_of_2(nodes)))
+
+
+def tiles(nodes: int) -> tuple[int, ...]:
+    """How the decoder's kernels cut so many nodes: one tile, or two where one would be much too large."""
+    if 64 < nodes <= 96:
+        return 64, padded(nodes - 64)
+    return (padded(nodes),)

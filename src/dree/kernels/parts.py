@@ -18,6 +18,17 @@ def real_nodes(sizes_ptr, instance, nodes):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def numbered(TILES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The numbers of the nodes in each tile."""
+    numbers = ()
+    begin: tl.constexpr = 0
+    for part in tl.static_range(len(TILES)):
+        numbers = numbers + (begin + tl.arange(0, TILES[part]),)
+        begin = begin + TILES[part]
+    return numbers
+
+
+@triton.jit
 def state_scores(  # type: ignore[no-untyped-def]
     nodes_ptr,  # [B, N, G, D]
     load_query_ptr,  # [B, 1, D], the same for all (CVRP)
@@ -25,7 +36,7 @@ def state_scores(  # type: ignore[no-untyped-def]
     instance,
     current,  # [states]: where the vehicle is
     context,  # [states]: its load as a share of the capacity (CVRP), or its start (TSP)
-    mask,  # [states, NODES]: minus infinity (or hardly more) where blocked, else nought
+    mask,  # tiles [states, nodes]: minus infinity (or hardly more) where blocked, else nought
     logsum_ptr,  # out [states, H]: of the exponentials (to base 2) of the attention scores, with RECORD
     real,  # [states]: which of them to record
     nodes,
@@ -34,15 +45,18 @@ def state_scores(  # type: ignore[no-untyped-def]
     HEADS: tl.constexpr,
     WIDTH: tl.constexpr,
     GROUPS: tl.constexpr,
-    NODES: tl.constexpr,
+    TILES: tl.constexpr,
     DOT: tl.constexpr,
 ):
-    """The scores of the next node, for some states of one instance: [states, NODES]."""
-    node = tl.arange(0, NODES)
+    """The scores of the next node, for some states of one instance: tiles [states, nodes]."""
+    node = numbered(TILES)
     row_width = GROUPS * HEADS * WIDTH
     nodes_ptr += instance * nodes * row_width
     offset_ptr += instance * nodes
-    scores = tl.zeros(mask.shape, tl.float32)
+    scores = ()
+    for part in tl.static_range(len(TILES)):
+        offset = tl.load(offset_ptr + node[part], mask=node[part] < nodes, other=0.0)
+        scores = scores + (tl.zeros(mask[part].shape, tl.float32) + offset[None, :],)
     for head in range(HEADS):
         query = head_rows(nodes_ptr, current, 0, head, row_width, HEADS, WIDTH)
         if CVRP:
@@ -50,18 +64,28 @@ def state_scores(  # type: ignore[no-untyped-def]
             query += context[:, None] * tl.load(load_query_ptr + lane).to(tl.float32)[None, :]
         else:
             query += head_rows(nodes_ptr, context, 4, head, row_width, HEADS, WIDTH)
-        key = node_tile(nodes_ptr, 1, head, nodes, row_width, HEADS, WIDTH, NODES)
-        value = node_tile(nodes_ptr, 2, head, nodes, row_width, HEADS, WIDTH, NODES)
-        pointer = node_tile(nodes_ptr, 3, head, nodes, row_width, HEADS, WIDTH, NODES)
-        match = tl.dot(query.to(key.dtype), tl.trans(key), input_precision=DOT) * LOG2_E + mask
-        highest = tl.maximum(tl.max(match, 1), -1e30)
-        attention = tl.exp2(match - highest[:, None])
-        total = tl.maximum(tl.sum(attention, 1), 1e-30)
+        matches = ()
+        highest = tl.full(current.shape, -1e30, tl.float32)
+        for part in tl.static_range(len(TILES)):
+            key = node_tile(nodes_ptr, 1, head, node[part], nodes, row_width, HEADS, WIDTH)
+            match = tl.dot(query.to(key.dtype), tl.trans(key), input_precision=DOT) * LOG2_E + mask[part]
+            matches = matches + (match,)
+            highest = tl.maximum(highest, tl.max(match, 1))
+        total = tl.full(current.shape, 1e-30, tl.float32)
+        attended = tl.zeros(query.shape, tl.float32)
+        for part in tl.static_range(len(TILES)):
+            value = node_tile(nodes_ptr, 2, head, node[part], nodes, row_width, HEADS, WIDTH)
+            attention = tl.exp2(matches[part] - highest[:, None])
+            total += tl.sum(attention, 1)
+            attended = tl.dot(attention.to(value.dtype), value, attended, input_precision=DOT)
         if RECORD:
             tl.store(logsum_ptr + head, highest + tl.log2(total), mask=real)
-        attended = tl.dot(attention.to(value.dtype), value, input_precision=DOT) * (1 / total)[:, None]
-        scores = tl.dot(attended.to(pointer.dtype), tl.trans(pointer), scores, input_precision=DOT)
-    return scores + tl.load(offset_ptr + node, mask=node < nodes, other=0.0)[None, :]
+        attended = (attended * (1 / total)[:, None]).to(nodes_ptr.dtype.element_ty)
+        before, scores = scores, ()
+        for part in tl.static_range(len(TILES)):
+            pointer = node_tile(nodes_ptr, 3, head, node[part], nodes, row_width, HEADS, WIDTH)
+            scores = scores + (tl.dot(attended, tl.trans(pointer), before[part], input_precision=DOT),)
+    return scores
 
 
 @triton.jit
@@ -110,14 +134,13 @@ def node_tile(  # type: ignore[no-untyped-def]
     nodes_ptr,
     GROUP: tl.constexpr,
     head,
-    nodes,
+    node,  # [some]: which
+    nodes,  # how many there are
     row_width,
     HEADS: tl.constexpr,
     WIDTH: tl.constexpr,
-    NODES: tl.constexpr,
 ):
-    """One head's part of all nodes, zero where there is none: [NODES, WIDTH]."""
-    node = tl.arange(0, NODES)
+    """One head's part of some nodes, zero where there is none: [some, WIDTH]."""
     lane = (GROUP * HEADS + head) * WIDTH + tl.arange(0, WIDTH)
     cells = nodes_ptr + node[:, None] * row_width + lane[None, :]
     return tl.load(cells, mask=node[:, None] < nodes, other=0.0)

@@ -1,7 +1,8 @@
 """A whole rollout in one kernel: each program takes some tours of one instance from their starts to their ends.
 
 What the nodes are to the decoder lies in one tensor `nodes` [B, N, G, D]: query as last node, key (scaled), value and
-pointer, and for TSP the query as start. Padded nodes and tours exist in registers only.
+pointer, and for TSP the query as start. The nodes are cut into tiles, whose sizes are powers of two as the compiler
+wants them: one tile of all nodes would be up to twice as large. Padded nodes and tours exist in registers only.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from dree.kernels.parts import clipped, state_scores
+from dree.kernels.parts import clipped, numbered, state_scores
 
 FULL = tl.constexpr(-1e30)  # blocks as well as minus infinity does
 
@@ -40,6 +41,7 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     GROUPS: tl.constexpr,
     NODES: tl.constexpr,
+    TILES: tl.constexpr,
     TOURS: tl.constexpr,
     DOT: tl.constexpr,
 ):
@@ -47,8 +49,7 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
     instance = tl.program_id(1).to(tl.int64)
     tour = tl.program_id(0) * TOURS + tl.arange(0, TOURS)
     real = tour < tours
-    node = tl.arange(0, NODES)
-    exists = node < nodes
+    node = numbered(TILES)
     place = instance * tours + tour
     current = tl.load(starts_ptr + place, mask=real, other=1).to(tl.int32)
     start = current
@@ -67,17 +68,24 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
         left -= 1
         going = longest > 1
     # Minus infinity where a customer was served, FULL where one does not fit now; the depot's is never infinite.
-    mask = tl.where((node[None, :] == current[:, None]) | (node[None, :] >= nodes), -float("inf"), 0.0)
-    triangle = (node[:, None] <= node[None, :]).to(nodes_ptr.dtype.element_ty)  # a product with it cumulates
+    mask = ()
+    triangles = ()  # products with them cumulate
+    for part in tl.static_range(len(TILES)):
+        here = node[part]
+        gone = (here[None, :] == current[:, None]) | (here[None, :] >= nodes)
+        mask = mask + (tl.where(gone, -float("inf"), 0.0),)
+        triangles = triangles + ((here[:, None] <= here[None, :]).to(nodes_ptr.dtype.element_ty),)
     step = 1
     while going:
         if CVRP:
             share = load.to(tl.float32) / capacity
-            demand = tl.load(demands_ptr + node, mask=exists, other=0).to(tl.int32)
             home = tl.where((current == 0) & (left > 0), FULL, 0.0)
-            fits = tl.where(demand[None, :] > load[:, None], FULL, 0.0)
-            fits = tl.where(node[None, :] == 0, home[:, None], fits)
-            mask = tl.where(mask == -float("inf"), mask, fits)
+            before, mask = mask, ()
+            for part in tl.static_range(len(TILES)):
+                demand = tl.load(demands_ptr + node[part], mask=node[part] < nodes, other=0).to(tl.int32)
+                fits = tl.where(demand[None, :] > load[:, None], FULL, 0.0)
+                fits = tl.where(node[part][None, :] == 0, home[:, None], fits)
+                mask = mask + (tl.where(before[part] == -float("inf"), before[part], fits),)
         at = place * (longest - 1) + step - 1
         scores = state_scores(
             nodes_ptr,
@@ -95,40 +103,63 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
             HEADS,
             WIDTH,
             GROUPS,
-            NODES,
+            TILES,
             DOT,
         )
-        below, policy = clipped(scores, mask, clip)
+        below = ()
+        policy = ()
+        cumulated = ()
+        total = tl.zeros([TOURS], tl.float32)
+        for part in tl.static_range(len(TILES)):
+            distance, chances = clipped(scores[part], mask[part], clip)
+            below = below + (distance,)
+            policy = policy + (chances,)
+            if SAMPLE:
+                high = chances.to(triangles[part].dtype)
+                low = (chances - high.to(tl.float32)).to(high.dtype)
+                sums = tl.dot(high, triangles[part], input_precision=DOT)
+                sums = tl.dot(low, triangles[part], sums, input_precision=DOT) + total[:, None]
+                cumulated = cumulated + (sums,)
+                total = tl.max(sums, 1)
+            else:
+                total += tl.sum(chances, 1)
         if SAMPLE:
             # The first allowed node whose cumulated probability passes a uniform number, clear of rounding at the end.
+            action = tl.full([TOURS], 0, tl.int32) + nodes - 1
             uniform = tl.rand(seed, (place * longest + step).to(tl.int32))
-            high = policy.to(triangle.dtype)
-            cumulated = tl.dot(high, triangle, input_precision=DOT)
-            cumulated = tl.dot(
-                (policy - high.to(tl.float32)).to(triangle.dtype), triangle, cumulated, input_precision=DOT
-            )
-            total = tl.max(cumulated, 1)
-            passed = (cumulated > (uniform * total * (1 - 2e-6))[:, None]) & (policy > 0)
-            action = tl.min(tl.where(passed, node[None, :], nodes - 1), 1)
+            threshold = uniform * total * (1 - 2e-6)
+            for part in tl.static_range(len(TILES)):
+                passed = (cumulated[part] > threshold[:, None]) & (policy[part] > 0)
+                action = tl.minimum(action, tl.min(tl.where(passed, node[part][None, :], nodes - 1), 1))
         else:
-            total = tl.sum(policy, 1)
-            action = tl.argmax(tl.where(policy > 0, policy, 0.0), 1).to(tl.int32)
+            action = tl.zeros([TOURS], tl.int32)
+            highest = tl.zeros([TOURS], tl.float32)
+            for part in tl.static_range(len(TILES)):
+                allowed = tl.where(policy[part] > 0, policy[part], 0.0)
+                best = tl.max(allowed, 1)
+                first = tl.min(tl.where(allowed == best[:, None], node[part][None, :], nodes - 1), 1)
+                action = tl.where(best > highest, first, action)
+                highest = tl.maximum(highest, best)
         sound = sound & (total > 0)  # not where all nodes are blocked, or weights are no numbers
         action = tl.where(sound, action, 0)
-        taken = node[None, :] == action[:, None]
-        mask = tl.where(taken & (node[None, :] >= CVRP), -float("inf"), mask)
         # A finished CVRP tour stays at the depot.
         waiting = left < 0
         if CVRP:
             waiting = (left == 0) & (current == 0)
+        before, mask = mask, ()
+        taken_below = tl.zeros([TOURS], tl.float32)
+        for part in tl.static_range(len(TILES)):
+            taken = node[part][None, :] == action[:, None]
+            mask = mask + (tl.where(taken & (node[part][None, :] >= CVRP), -float("inf"), before[part]),)
+            if RECORD:
+                slope = below[part] * (2 - below[part]) * clip + 1e-20  # so that allowed nodes never have minus zero
+                share_of_slope = policy[part] * (1 / total)[:, None] * slope
+                gradient = tl.where(taken, slope - share_of_slope, share_of_slope * -1.0)
+                cell = at[:, None] * NODES + node[part][None, :]
+                tl.store(tape_ptr + cell, gradient.to(tape_ptr.dtype.element_ty), mask=real[:, None])
+                taken_below += tl.sum(tl.where(taken, below[part], 0.0), 1)
         if RECORD:
-            slope = below * (2 - below) * clip + 1e-20  # not zero, so that allowed nodes never have minus zero
-            share_of_slope = policy * (1 / total)[:, None] * slope
-            gradient = tl.where(taken, slope - share_of_slope, share_of_slope * -1.0)
-            cell = at[:, None] * NODES + node[None, :]
-            tl.store(tape_ptr + cell, gradient.to(tape_ptr.dtype.element_ty), mask=real[:, None])
-            chosen = -clip * tl.sum(tl.where(taken, below, 0.0), 1) - tl.log(total)
-            log_prob += tl.where(waiting, 0.0, chosen)
+            log_prob += tl.where(waiting, 0.0, -clip * taken_below - tl.log(total))
             if CVRP:
                 tl.store(loads_ptr + at, share, mask=real)
         length += tl.where(waiting, 0, 1)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dree.errors import DreeError
 from dree.kernels.gradient import scores_kernel
-from dree.kernels.layout import padded, rollout_layout, scores_layout
+from dree.kernels.layout import rollout_layout, scores_layout, tiles
 from dree.kernels.rollout import rollout_kernel
 from dree.problems import Instances
 from dree.solvers.capture import captured
@@ -64,7 +64,7 @@ class KernelDecoder(Decoder):
         log_prob = torch.empty(batch, tours, device=packed.device)
         lengths = torch.empty(batch, tours, dtype=torch.int32, device=packed.device)
         kept = (batch, tours, steps) if record else (1, 1, 1)
-        tape = roomy((*kept, padded(nodes)), packed.dtype, packed.device)
+        tape = roomy((*kept, sum(tiles(nodes))), packed.dtype, packed.device)
         logsum, loads = torch.empty(*kept, self.heads, device=packed.device), torch.empty(kept, device=packed.device)
         if self.routed and record:  # zero is what tours that end early leave
             for each in (tape, logsum, loads):
@@ -95,8 +95,7 @@ class KernelDecoder(Decoder):
             SAMPLE=generator is not None,
             RECORD=record,
             TOURS=layout.rows,
-            num_warps=layout.warps,
-            num_stages=layout.stages,
+            **layout.options,
             **compiled_for(packed, self.heads),
         )
         if not record:
@@ -182,8 +181,7 @@ class _Scores(torch.autograd.Function):
             nodes,
             CVRP=load_BX is not None,
             STATES=layout.rows,
-            num_warps=layout.warps,
-            num_stages=layout.stages,
+            **layout.options,
             **compiled_for(packed, heads),
         )
         ctx.heads = heads
@@ -195,7 +193,7 @@ class _Scores(torch.autograd.Function):
         packed, load_query, offset, current, starts, loads, mask, logsum = ctx.saved_tensors
         tours = starts.shape[1]
         steps = current.shape[1] // tours
-        gradient = packed.new_full((*mask.shape[:2], padded(mask.shape[2])), -0.0)
+        gradient = packed.new_full((*mask.shape[:2], sum(tiles(mask.shape[2]))), -0.0)
         real = gradient[..., : mask.shape[2]]
         torch.add(upstream[0], 0.0, out=real).masked_fill_(mask == -torch.inf, -0.0)  # no minus zero elsewhere
         gradients = decoder_gradients(

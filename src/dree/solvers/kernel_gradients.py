@@ -13,7 +13,7 @@ import triton
 from torch import Tensor
 
 from dree.kernels.gradient import gradient_kernel, offset_gradient_kernel
-from dree.kernels.layout import gradient_layout, padded
+from dree.kernels.layout import gradient_layout, padded, tiles
 
 
 def decoder_gradients(
@@ -59,12 +59,20 @@ def decoder_gradients(
         nodes,
         CVRP=groups == 4,
         STATES=layout.rows,
-        num_warps=layout.warps,
-        num_stages=layout.stages,
+        **layout.options,
         **compiled_for(packed, heads),
     )
     offset_gradient_kernel[(min(tours, 8), batch)](
-        weights, gradient_BPSN, steps_BP, to_offset, tours, steps, nodes, NODES=padded(nodes), STATES=32
+        weights,
+        gradient_BPSN,
+        steps_BP,
+        to_offset,
+        tours,
+        steps,
+        nodes,
+        gradient_BPSN.shape[-1],
+        NODES=padded(nodes),
+        STATES=32,
     )
     to_packed[:, :, 0] = to_last
     if groups > 4:
@@ -79,12 +87,13 @@ def roomy(shape: tuple[int, ...], precision: torch.dtype, device: torch.device) 
 
 
 def compiled_for(packed_BNGD: Tensor, heads: int) -> dict[str, Any]:
-    """What every kernel is compiled for: sizes, the number of nodes being padded to a power of two."""
+    """What every kernel is compiled for: sizes, the number of nodes being padded to some tiles."""
     _, nodes, groups, width = packed_BNGD.shape
     return {
         "HEADS": heads,
         "WIDTH": width // heads,
         "GROUPS": groups,
-        "NODES": padded(nodes),
+        "NODES": sum(tiles(nodes)),
+        "TILES": tiles(nodes),
         "DOT": "tf32x3" if packed_BNGD.dtype == torch.float32 else "tf32",
     }

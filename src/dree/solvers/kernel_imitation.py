@@ -10,7 +10,7 @@ import triton
 from torch import Tensor
 
 from dree.kernels.imitation import imitation_kernel
-from dree.kernels.layout import padded, rollout_layout
+from dree.kernels.layout import rollout_layout, tiles
 from dree.problems import Instances
 from dree.problems.cvrp import loads_along
 from dree.problems.rules import visit_steps
@@ -37,7 +37,7 @@ def imitation(
     decisions_BP = visited_at_BPN[..., nodes - instances.customers :].amax(-1).int().add(1).clamp(max=longest - 1)
     loads, shares = _loads(instances, actions)
     distance_BPS = torch.empty(states, device=packed.device)
-    gradient = roomy((*states, padded(nodes)), packed.dtype, packed.device)
+    gradient = roomy((*states, sum(tiles(nodes))), packed.dtype, packed.device)
     logsum = torch.empty(*states, heads, device=packed.device)
     layout = rollout_layout(nodes, packed.dtype)
     imitation_kernel[(triton.cdiv(tours * (longest - 1), layout.rows), batch)](
@@ -57,8 +57,7 @@ def imitation(
         clip,
         CVRP=instances.problem == "cvrp",
         STATES=layout.rows,
-        num_warps=layout.warps,
-        num_stages=layout.stages,
+        **layout.options,
         **compiled_for(packed, heads),
     )
     per_tour = distance_BPS.sum(-1)
