@@ -118,7 +118,9 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
                 high = chances.to(triangles[part].dtype)
                 low = (chances - high.to(tl.float32)).to(high.dtype)
                 sums = tl.dot(high, triangles[part], input_precision=DOT)
-                sums = tl.dot(low, triangles[part], sums, input_precision=DOT) + total[:, None]
+                sums = tl.dot(low, triangles[part], sums, input_precision=DOT)
+                if part > 0:
+                    sums += total[:, None]
                 cumulated = cumulated + (sums,)
                 total = tl.max(sums, 1)
             else:
