@@ -1,4 +1,4 @@
-"""Runs of a user's own method on the command line: read where its module is not, and stopped by its faults."""
+"""Runs of a user's own method or solver on the command line: read where its module is not, stopped by its faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from command_line import dree, invoke
 from dree.errors import DreeError
-from dree.experiments import Run, RunFolder
+from dree.experiments import Run, RunFolder, load_solver
 from dree.experiments.material import load_material
 from dree.report.comparison_page import write_comparison_page
 from dree.report.run_page import write_run_page
@@ -87,9 +87,30 @@ def test_options_that_its_class_has_no_more_are_as_recorded_and_only_going_on_re
         Run.resume(path)
 
 
-def test_what_is_wrong_with_other_settings_is_said(tmp_path):
+def test_runs_of_a_solver_that_is_not_here_can_be_measured_drawn_and_kept(tmp_path):
+    path = with_settings(tmp_path / "group/run", base="gone.Near", solver={"eagerness": 4.0})
+    RunFolder(path).write_gaps([0, 50], [[9.0] * 6, [2.0] * 6], LAWS)
+    assert "2.00" in invoke("metrics", path)
+    invoke("plot", "curves", path, "--out", tmp_path / "curves.svg")
+    invoke("results", "add", path, "--folder", tmp_path / "kept")
+    invoke("results", "write", "--folder", tmp_path / "kept", "--out", tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "| fine-tuning (gone.Near) | 0 | 2.00 |" in text
+    assert "--solver gone.Near" in text
+    assert "--set solver.eagerness=4.0" in text
+    for needing in (load_solver, Run.resume):
+        with pytest.raises(DreeError, match=r"[Ss]olver 'gone\.Near' cannot be imported"):
+            needing(path)
+
+
+@pytest.mark.parametrize("changes", [{"method": "gone.Rehearse"}, {"base": "gone.Near"}])
+def test_what_is_wrong_with_other_settings_is_said(tmp_path, changes):
     with pytest.raises(DreeError, match="'batch_size' must be at least 1"):
-        RunFolder(with_settings(tmp_path / "run", method="gone.Rehearse", batch_size=0)).settings()
+        RunFolder(with_settings(tmp_path / "run", batch_size=0, **changes)).settings()
+    group = "solver" if "method" in changes else "options"
+    other = with_settings(tmp_path / "other", **{group: {"nonsense": 1}}, **changes)
+    with pytest.raises(DreeError, match=rf"Unknown setting '{group}\.nonsense'"):
+        RunFolder(other).settings()
 
 
 def test_a_fault_in_a_hook_ends_in_the_traceback_of_the_users_code_and_what_finds_such_faults(tmp_path):

@@ -139,16 +139,21 @@ class RunSettings:
         self, options: Mapping[str, Any], solver: Mapping[str, Any], learner: Mapping[str, Any]
     ) -> dict[str, dict[str, Any]]:
         """The groups with these members, and all others at their defaults."""
-        kind = solver_class(self.base)
+        own, learning = self._solver_settings(solver)
         return {
             "options": self._method_options(options),
-            "solver": asdict(build(kind.settings_class, solver, "solver.")),
-            "learner": asdict(build(LearnerSettings, {**kind.learning, **learner}, "learner.")),
+            "solver": own,
+            "learner": asdict(build(LearnerSettings, {**learning, **learner}, "learner.")),
         }
 
     def _method_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The method's options with these members, and all others at their defaults."""
         return asdict(make_method(self.method, options).options)
+
+    def _solver_settings(self, solver: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """The base solver's settings likewise, and what it wants otherwise of the learner."""
+        kind = solver_class(self.base)
+        return asdict(build(kind.settings_class, solver, "solver.")), kind.learning
 
     def spelled_out(self) -> dict[str, Any]:
         """Every setting, members of groups that are at their defaults too."""
@@ -179,10 +184,23 @@ class RunSettings:
 
 
 class RecordedSettings(RunSettings):
-    """Settings of a run whose method cannot be had here as it was: it can be read, its options are those recorded."""
+    """Settings of a run whose method or base solver cannot be had here as it was: what belongs to it is as recorded."""
 
     def _method_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(options)
+        try:
+            return super()._method_options(options)
+        except DreeError:
+            if "." not in self.method:
+                raise
+            return dict(options)
+
+    def _solver_settings(self, solver: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        try:
+            return super()._solver_settings(solver)
+        except DreeError:
+            if "." not in self.base:
+                raise
+            return dict(solver), {}
 
     @property
     def known_batches(self) -> int | None:
@@ -230,8 +248,14 @@ def changed_preset(name: str, changes: Mapping[str, Any], kind: type[RunSettings
 
 
 def suited(solver: Mapping[str, Any], base: str) -> dict[str, Any]:
-    """Those settings of a small network that another base solver has too, and that make it no larger."""
-    defaults = asdict(solver_class(base).settings_class())
+    """Those settings of a small network that another base solver has too, and that make it no larger.
+
+    None of one that cannot be had: to learn with it will be refused, to read its runs need not.
+    """
+    try:
+        defaults = asdict(solver_class(base).settings_class())
+    except DreeError:
+        return {}
     return {name: value for name, value in solver.items() if name in defaults and value <= defaults[name]}
 
 

@@ -112,7 +112,8 @@ class RunFolder:
     def settings(self) -> RunSettings:
         """The settings the run was started with; a manifest spells all of them out, so defaults may change.
 
-        A method of the user's own need not be there, or may have other options by now: only to learn is it needed.
+        A method or base solver of the user's own need not be there, or may have other settings by now: only to learn
+        or to solve is it needed.
         """
         settings = self.manifest()["settings"]
         if not isinstance(settings, dict):
@@ -120,9 +121,7 @@ class RunFolder:
         try:
             return build(RunSettings, settings)
         except DreeError:
-            if "." not in str(settings.get("method")):
-                raise
-            return build(RecordedSettings, settings)  # raises again what is not the method's
+            return build(RecordedSettings, settings)  # raises again what is not theirs
 
     def stream(self) -> Stream:
         """The run's stream, without the data it was made of: the days of a region are as the manifest has them."""
