@@ -31,7 +31,7 @@ from dree.experiments.shipped import SHIPPED, shipped_folder
 from dree.kernels.layout import Layout, gradient_layout, rollout_layout, tiles
 from dree.randomness import named_generator
 from dree.solvers import kernel_decoder, kernel_gradients
-from dree.solvers.kernel_decoder import KernelDecoder
+from dree.solvers.kernel_decoder import KernelDecoder, KernelTape
 from dree.solvers.precision import in_precision
 from dree.tasks import principal
 
@@ -60,7 +60,22 @@ class Case:
 
 
 def milliseconds(case: Case, batch: int, repeats: int, device: str, precision: str, lock: Lock) -> float:
-    """The median time of one launch."""
+    """The median time of the kernel and what is done around it, such as making room; compiled before it is timed."""
+    cut = kernel_decoder if case.kernel == "rollout" else kernel_gradients
+    with (
+        mock.patch.object(kernel_decoder, "tiles", return_value=case.tiles),
+        mock.patch.object(kernel_gradients, "tiles", return_value=case.tiles),
+        mock.patch.object(cut, f"{case.kernel}_layout", return_value=case.layout),
+    ):
+        launched(case, 1, device, precision)()
+        with lock:
+            launch = launched(case, batch, device, precision)
+            launch()
+            return 1000 * statistics.median(seconds(launch, device) for _ in range(repeats))
+
+
+def launched(case: Case, batch: int, device: str, precision: str) -> Callable[[], object]:
+    """A way to launch the kernel on so many instances."""
     solver = load_solver(shipped_folder(SHIPPED[case.problem])).to(device)
     instances = principal("U", case.problem, case.size).sample(batch, named_generator(0, "layouts")).to(device)
     generator = named_generator(0, "layouts", device=torch.device(device))
@@ -68,23 +83,16 @@ def milliseconds(case: Case, batch: int, repeats: int, device: str, precision: s
     with torch.no_grad(), in_precision(precision, instances.device, learning=True):
         decoder = solver.encode(instances)
     assert isinstance(decoder, KernelDecoder), "kernels serve CUDA devices only"
-    cut = kernel_decoder if case.kernel == "rollout" else kernel_gradients
-    with (
-        mock.patch.object(kernel_decoder, "tiles", return_value=case.tiles),
-        mock.patch.object(kernel_gradients, "tiles", return_value=case.tiles),
-        mock.patch.object(cut, f"{case.kernel}_layout", return_value=case.layout),
-    ):
 
-        def roll() -> object:
-            return decoder.rollout(instances, starts, longest, 10.0, generator, record=True)
+    def roll() -> KernelTape:
+        _, recorded = decoder.rollout(instances, starts, longest, 10.0, generator, record=True)
+        assert recorded is not None
+        return recorded[1]
 
-        tape = decoder.rollout(instances, starts, longest, 10.0, generator, record=True)[1]
-        assert tape is not None
-        weights = torch.ones_like(tape[1].log_prob)
-        timed = roll if case.kernel == "rollout" else lambda: tape[1].score(weights)
-        timed()
-        with lock:
-            return 1000 * statistics.median(seconds(timed, device) for _ in range(repeats))
+    if case.kernel == "rollout":
+        return roll
+    tape = roll()
+    return lambda: tape.score(torch.ones_like(tape.log_prob))
 
 
 def seconds(work: Callable[[], object], device: str) -> float:

@@ -62,5 +62,7 @@ def test_ways_to_cut_the_kernels_are_those_that_fit_and_todays(layouts):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the interpreter runs on the CPU")
 def test_ways_to_cut_the_kernels_are_timed(problem, layouts, monkeypatch):
     monkeypatch.setattr(pomo, "kernels_serve", lambda *_: True)
-    for case in layouts.cases(problem, [3], [(4, 2)], [layouts.Layout(2, 1, 1)]):
+    found = layouts.cases(problem, [3], [(2, 2)], [layouts.Layout(2, 1, 1)])
+    assert {case.tiles for case in found} == {(2, 2), (16,)}
+    for case in found:
         assert layouts.milliseconds(case, 1, 1, "cpu", "fp32", threading.Lock()) > 0

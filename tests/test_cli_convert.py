@@ -14,6 +14,7 @@ from dree.data import load_test
 from dree.errors import DreeError
 from dree.experiments.trained import load_trained
 from original_pomo import Original, save_original
+from run_folders import demo_run
 
 STOPS = {"coordinates": [[0, 0], [3, 0], [3, 4], [0, 4], [1, 2]]}
 TSP = "NAME : a\nTYPE : TSP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1.5 0\n3 0 2\n"
@@ -73,8 +74,20 @@ def test_the_manifest_says_where_the_solver_comes_from_and_a_run_it_is_not(tmp_p
     with pytest.raises(DreeError, match="is a solver that was converted, not a run"):
         invoke("run", "--resume", out)
     for command in (["metrics"], ["report"], ["results", "add", "--folder", tmp_path / "results"]):
-        with pytest.raises(DreeError, match="has not been tested yet"):
+        with pytest.raises(DreeError, match=r"is a solver alone, not a run\. Test it with: dree evaluate"):
             invoke(*command, out)
+
+
+def test_a_solver_taken_out_of_a_run_is_no_run_either_and_it_is_said_what_to_do(tmp_path):
+    demo_run(tmp_path / "run", "tsp")
+    out = tmp_path / "out"
+    invoke("convert", tmp_path / "run", out)
+    with pytest.raises(DreeError, match=r"was taken out of a run\. Go on with that run, or begin a new one from it"):
+        invoke("run", "--resume", out)
+    with pytest.raises(DreeError, match=r"is a solver alone, not a run\. Test it with: dree evaluate"):
+        invoke("metrics", out)
+    with pytest.raises(DreeError, match=r"exists already\. It is a solver alone\. Choose another folder"):
+        invoke("run", "--preset", "demo", "--out", out)
 
 
 def test_what_was_converted_to_omni_is_evaluated_in_batches_that_are_said(tmp_path):

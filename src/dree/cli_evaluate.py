@@ -59,9 +59,13 @@ def evaluate(
         raise unknown("frame", frame, FRAMES)
     if library is not None and path is None:
         raise DreeError(f"Say with --path where the files of {library} are.")
-    if limit is not None and (path is not None or limit < 1):
-        raise DreeError("--limit is a number of instances of each test set, at least 1; it does not go with --path.")
-    if (target is None) == (shipped is None):
+    if limit is not None and path is not None:
+        raise DreeError("--limit is a number of instances of each test set; it does not go with --path.")
+    if limit is not None and limit < 1:
+        raise DreeError(f"--limit must be at least 1, not {limit}.")
+    if target is not None and shipped is not None:
+        raise DreeError(f"Evaluate either {target} or, with --solver, {shipped}: name one of them.")
+    if target is None and shipped is None:
         raise DreeError("Name what to evaluate: a run's folder, or with --solver one that comes with dree.")
     trained = load_trained(shipped_folder(shipped) if shipped is not None else Path(str(target)), say)
     where = replace(trained.settings, device=device).torch_device()

@@ -29,7 +29,7 @@ def test_bands_are_the_active_epochs_and_lines_the_gaps(scenario):
     figure = learning_curves(EPOCHS, gaps, active)
     assert [axes.get_title(loc="left") for axes in figure.axes] == [LAWS[law].title for law in stream.order]
     for axes, name in zip(figure.axes, gaps, strict=True):
-        assert spans(axes) == active[name]
+        assert spans(axes) == [(first - 1, last) for first, last in active[name]]
         line, best = axes.get_lines()
         assert list(line.get_xdata()) == EPOCHS
         assert list(line.get_ydata()) == gaps[name]
@@ -48,7 +48,7 @@ def test_several_methods_are_several_lines_with_a_legend():
         lines = axes.get_lines()
         assert [list(line.get_ydata()) for line in lines[::2]] == [gaps["DREE"][task], gaps["Li"][task]]
         assert lines[0].get_color() != lines[2].get_color()
-    assert [spans(axes) for axes in figure.axes] == [[(1, 50)], []]
+    assert [spans(axes) for axes in figure.axes] == [[(0, 50)], []]
     words = [text.get_text() for text in figure.legends[0].get_texts()]
     assert words == ["DREE", "Li", "best gap", "task takes part in training"]
 
@@ -63,7 +63,7 @@ def test_a_legend_of_long_names_stays_inside_the_figure():
 
 def test_a_task_active_in_a_single_epoch_still_shows():
     (axes,) = learning_curves(EPOCHS, {"U": falling(9, 5)}, {"U": [(7, 7)]}).axes
-    assert spans(axes) == [(7, 7)]
+    assert spans(axes) == [(6, 7)]
     assert axes.patches[0].get_linewidth() > 0
 
 

@@ -48,7 +48,7 @@ def test_grey_is_where_the_task_is_active(tmp_path):
     stream = make_stream("drift", "cvrp", 1, 100)
     for axes, law in zip(figure.subfigs[0].axes, LAWS, strict=True):
         spans = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]
-        assert spans == stream.active(law)
+        assert spans == [(first - 1, last) for first, last in stream.active(law)]
 
 
 def test_runs_of_one_method_are_called_by_their_folders(tmp_path):

@@ -85,7 +85,7 @@ def test_the_curves_have_a_line_for_each_method_and_task_with_grey_where_it_is_l
     folders = [RunFolder.open(path) for path in suite.groups[0].runs.values()]
     assert [panel["title"].partition(",")[0] for panel in curves["panels"]] == TITLES
     for law, panel in zip(LAWS, curves["panels"], strict=True):
-        assert panel["bands"] == [list(span) for span in folders[0].stream().active(law)]
+        assert panel["bands"] == [[first - 1, last] for first, last in folders[0].stream().active(law)]
         assert [line["method"] for line in panel["lines"]] == [0, 1]
         for line, folder in zip(panel["lines"], folders, strict=True):
             epochs, matrix, tasks = folder.gaps()

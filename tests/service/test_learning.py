@@ -116,7 +116,7 @@ def test_many_days_that_were_learned_before_are_told_in_short(tmp_path, start):
     learn(state.path, *files, say=said.append)
     assert said == [
         "2026-01-01 was learned before as version 1. Skipped.",
-        "So were 4 more days.",
+        "4 more days were skipped too.",
         "2026-01-06 was learned before as version 6. Skipped.",
     ]
 

@@ -49,7 +49,14 @@ def find_depots(rows: Rows, days: Sequence[str], given: Place | None) -> Depots:
     first = _place(rows, 0) if rows.reasons and not rows.reasons[0] else None
     like_it = [] if first is None else _without_demand(rows, first)
     if 0 in like_it:
-        return Depots(first, {}, frozenset(like_it), f"line {rows.table.rows[0].line}, the first, has no demand")
+        lines = [rows.table.rows[index].line for index in like_it if index]
+        note = (
+            f"Line {rows.table.rows[0].line}, the first, has no demand and is taken for the depot; so others without "
+            f"demand at that place are no stops (lines: {', '.join(map(str, lines[:5]))}"
+            f"{', ...' if len(lines) > 5 else ''}). If the depot is elsewhere, give it with --depot."
+        )
+        how = f"line {rows.table.rows[0].line}, the first, has no demand"
+        return Depots(first, {}, frozenset(like_it), how, (note,) if lines else ())
     return Depots(None, {}, frozenset(marked), "none")
 
 

@@ -79,7 +79,7 @@ def learned_in(folder: RunFolder) -> str:
 def _content(folder: RunFolder) -> dict[str, bytes]:
     """What is kept of a run, if it can be read; a line that is being written is left out."""
     if not folder.gaps()[0]:
-        raise DreeError(f"{folder.path} has not been tested yet. Continue it with: dree run --resume {folder.path}")
+        raise folder.untested()
     content = _files(folder.path)
     for name in ("metrics.jsonl", "timings.jsonl"):
         folder.log(name)

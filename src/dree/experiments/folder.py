@@ -123,6 +123,19 @@ class RunFolder:
         except DreeError:
             return build(RecordedSettings, settings)  # raises again what is not theirs
 
+    @property
+    def solver_alone(self) -> bool:
+        """Whether there is a solver and nothing else of a run, which is tested before it learns."""
+        if self.manifest()["kind"] == PRETRAINED or not checkpoints(self.checkpoints):
+            return False
+        return not any((self.path / name).exists() for name in ("gaps.csv", "metrics.jsonl"))
+
+    def untested(self) -> DreeError:
+        """What to say where gaps are asked for, and there are none."""
+        if self.solver_alone:
+            return DreeError(f"{self.path} is a solver alone, not a run. Test it with: dree evaluate {self.path}")
+        return DreeError(f"{self.path} has not been tested yet. Continue it with: dree run --resume {self.path}")
+
     def stream(self) -> Stream:
         """The run's stream, without the data it was made of: the days of a region are as the manifest has them."""
         recorded = self.manifest().get("deliveries")
@@ -237,6 +250,8 @@ def check_new(path: Path) -> None:
     if path.exists():
         if not (path / "manifest.json").exists():
             go_on = "It is no run. Choose"
+        elif RunFolder(path).solver_alone:
+            go_on = "It is a solver alone. Choose"
         elif checkpoints(RunFolder(path).checkpoints):
             go_on = "Continue it with --resume, or choose"
         elif (log := path / "metrics.jsonl").exists() and log.stat().st_size:  # a kept run: --resume refuses it

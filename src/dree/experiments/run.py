@@ -73,6 +73,11 @@ class Run:
         manifest = folder.manifest()
         if manifest["kind"] == CONVERTED:
             raise DreeError(f"{path} is a solver that was converted, not a run. There is nothing to go on with.")
+        if folder.solver_alone:
+            raise DreeError(
+                f"{path} is a solver that was taken out of a run. Go on with that run, or begin a new one from it: "
+                f"dree run --start {path}"
+            )
         if manifest["kind"] == PRETRAINED:
             raise DreeError(f"{path} is a pretraining, not a run. Go on with: dree pretrain --resume {path}")
         material = load_material(folder.settings(), say, bars, manifest)

@@ -83,7 +83,7 @@ def run_metrics(path: Path) -> list[RunMetrics]:
 def measured(folder: RunFolder, columns: Sequence[int] | None = None) -> Metrics:
     """The metrics of a run on some columns of its gap matrix, or on all; with Gen, once that is known."""
     if not (folder.path / "gaps.csv").exists():
-        raise DreeError(f"{folder.path} has not been tested yet. Continue it with: dree run --resume {folder.path}")
+        raise folder.untested()
     _, matrix, _ = folder.gaps()
     known = [row["Gen"] for row in folder.log("metrics.jsonl") if "Gen" in row]
     try:

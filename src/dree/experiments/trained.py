@@ -92,6 +92,11 @@ def _from_folder(path: Path, say: Callable[[str], object]) -> tuple[RunFolder, d
     state = load_latest(folder.checkpoints, say)
     if state is None:
         command = "dree pretrain" if folder.manifest()["kind"] == PRETRAINED else "dree run"
+        if folder.log("metrics.jsonl"):
+            raise DreeError(
+                f"{path} has no checkpoint any more, and so no solver. What was measured is still there: "
+                f"dree metrics {path}, or dree plot curves {path}"
+            )
         raise DreeError(f"{path} has no checkpoint yet. Continue it with: {command} --resume {path}")
     return folder, state
 

@@ -46,8 +46,8 @@ def scores_kernel(  # type: ignore[no-untyped-def]
     mask = ()
     for part in tl.static_range(len(TILES)):
         inside = real[:, None] & (node[part] < nodes)[None, :]
-        blocked = tl.load(mask_ptr + place[:, None] * nodes + node[part][None, :], mask=inside, other=-float("inf"))
-        mask = mask + (tl.where(real[:, None], blocked, 0.0),)
+        there = tl.load(mask_ptr + place[:, None] * nodes + node[part][None, :], mask=inside, other=-float("inf"))
+        mask = mask + (tl.where(real[:, None], there, 0.0),)
     if CVRP:
         share = tl.load(loads_ptr + place, mask=real, other=0.0).to(tl.float32)
     else:
@@ -165,11 +165,11 @@ def gradient_kernel(  # type: ignore[no-untyped-def]
         for part in tl.static_range(len(TILES)):
             given = tl.load(gradient_ptr + place[:, None] * NODES + node[part][None, :])
             match = tl.dot(query, tl.trans(key[part]), input_precision=DOT)
-            weights = tl.exp2(tl.where(is_blocked(given), -float("inf"), match * LOG2_E - logsum[:, None]))
-            attended = tl.dot(weights.to(kind), value[part], attended, input_precision=DOT)
+            shares = tl.exp2(tl.where(is_blocked(given), -float("inf"), match * LOG2_E - logsum[:, None]))
+            attended = tl.dot(shares.to(kind), value[part], attended, input_precision=DOT)
             to_attended = tl.dot(given, pointer[part], to_attended, input_precision=DOT)
             upstream = upstream + (given,)
-            attention = attention + (weights,)
+            attention = attention + (shares,)
         attended *= weight[:, None]
         shift = tl.sum(attended * to_attended, 1)
         to_attended = (to_attended * weight[:, None]).to(kind)
@@ -180,15 +180,15 @@ def gradient_kernel(  # type: ignore[no-untyped-def]
         to_value = ()
         to_pointer = ()
         for part in tl.static_range(len(TILES)):
-            weights = attention[part]
+            shares = attention[part]
             to_match = tl.dot(to_attended, tl.trans(value[part]), input_precision=DOT)
-            to_match = (weights * (to_match - shift[:, None])).to(kind)
+            to_match = (shares * (to_match - shift[:, None])).to(kind)
             to_query = tl.dot(to_match, key[part], to_query, input_precision=DOT)
             to_key = to_key + (tl.dot(tl.trans(to_match), query, so_far[0][part], input_precision=DOT),)
-            weights = tl.trans(weights.to(kind))
-            to_value = to_value + (tl.dot(weights, to_attended, so_far[1][part], input_precision=DOT),)
-            given = tl.trans(upstream[part])
-            to_pointer = to_pointer + (tl.dot(given, attended, so_far[2][part], input_precision=DOT),)
+            turned = tl.trans(shares.to(kind))
+            to_value = to_value + (tl.dot(turned, to_attended, so_far[1][part], input_precision=DOT),)
+            turned = tl.trans(upstream[part])
+            to_pointer = to_pointer + (tl.dot(turned, attended, so_far[2][part], input_precision=DOT),)
         tl.atomic_add(
             to_last_ptr + current[:, None] * group + lane[None, :], to_query, mask=real[:, None], sem="relaxed"
         )
@@ -208,7 +208,7 @@ def gradient_kernel(  # type: ignore[no-untyped-def]
         tl.store(to_load_query_ptr + instance * group + head * WIDTH + lane, to_load_query)
 
 
-@triton.jit(do_not_specialize=["tours", "stride", "nodes", "row_width"])
+@triton.jit(do_not_specialize=["tours", "stride", "nodes"])
 def offset_gradient_kernel(  # type: ignore[no-untyped-def]
     weights_ptr,  # [B, P]
     gradient_ptr,  # [B, P, S, R]: for the scores, before weighting
@@ -217,7 +217,7 @@ def offset_gradient_kernel(  # type: ignore[no-untyped-def]
     tours,
     stride,  # S
     nodes,
-    row_width,  # R
+    ROW: tl.constexpr,  # R
     NODES: tl.constexpr,
     STATES: tl.constexpr,
 ):
@@ -231,8 +231,8 @@ def offset_gradient_kernel(  # type: ignore[no-untyped-def]
         weight = tl.load(weights_ptr + tour)
         for base in range(0, steps, STATES):
             step = base + tl.arange(0, STATES)
-            cell = (tour * stride + step)[:, None] * row_width + node[None, :]
-            inside = (step < steps)[:, None] & (node < nodes)[None, :]
+            cell = (tour * stride + step)[:, None] * ROW + node[None, :]
+            inside = (step < steps)[:, None] & (node < ROW)[None, :]
             gradient = tl.load(gradient_ptr + cell, mask=inside, other=0.0)
             total += weight * tl.sum(gradient.to(tl.float32), 0)
     tl.atomic_add(to_offset_ptr + instance * nodes + node, total, mask=node < nodes, sem="relaxed")

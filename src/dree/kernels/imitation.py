@@ -99,10 +99,10 @@ def imitation_kernel(  # type: ignore[no-untyped-def]
         target_total = tl.zeros([STATES], tl.float32)
         expected = tl.zeros([STATES], tl.float32)
         for part in tl.static_range(len(TILES)):
-            distance, chances = clipped(scores[part], mask[part], clip)
+            away, chances = clipped(scores[part], mask[part], clip)
             target = target + (chances,)
             target_total += tl.sum(chances, 1)
-            expected += tl.sum(chances * distance, 1)
+            expected += tl.sum(chances * away, 1)
         scores = state_scores(
             nodes_ptr,
             load_query_ptr,
@@ -127,11 +127,11 @@ def imitation_kernel(  # type: ignore[no-untyped-def]
         total = tl.zeros([STATES], tl.float32)
         found = tl.zeros([STATES], tl.float32)
         for part in tl.static_range(len(TILES)):
-            distance, chances = clipped(scores[part], mask[part], clip)
-            below = below + (distance,)
+            away, chances = clipped(scores[part], mask[part], clip)
+            below = below + (away,)
             policy = policy + (chances,)
             total += tl.sum(chances, 1)
-            found += tl.sum(target[part] * distance, 1)
+            found += tl.sum(target[part] * away, 1)
         divergence = clip * (found - expected) / target_total + tl.log(total) - tl.log(target_total)
         tl.store(distance_ptr + place, tl.where(going, divergence, 0.0), mask=real)
         for part in tl.static_range(len(TILES)):

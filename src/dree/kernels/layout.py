@@ -20,13 +20,14 @@ class Layout:
     @property
     def options(self) -> dict[str, int | None]:
         """What a launch is told."""
-        return {"num_warps": self.warps, "num_stages": self.stages, "maxnreg": self.registers}
+        options: dict[str, int | None] = {"num_warps": self.warps, "num_stages": self.stages}
+        return options if self.registers is None else {**options, "maxnreg": self.registers}
 
 
 def rollout_layout(nodes: int, precision: torch.dtype) -> Layout:
     """The rollout's, as measured on an H200: where they fit, whole rows to a warp, so that none waits for another.
 
-    And that of imitation, whose loops are the same.
+    And that of imitation, whose loops are the same. Measured with one tile of nodes, whatever their number.
     """
     if nodes <= 32:
         return Layout(32, 2, 1)
@@ -41,7 +42,7 @@ def scores_layout(nodes: int, precision: torch.dtype) -> Layout:
 
 
 def gradient_layout(nodes: int, precision: torch.dtype) -> Layout:
-    """The gradient's, as measured on an H200."""
+    """The gradient's, as measured on an H200 with one tile of nodes, whatever their number."""
     if nodes <= 32:
         return Layout(64, 2, 1)
     if precision == torch.float32:
@@ -55,7 +56,12 @@ def padded(nodes: int) -> int:
 
 
 def tiles(nodes: int) -> tuple[int, ...]:
-    """How the decoder's kernels cut so many nodes: one tile, or two where one would be much too large."""
+    """How the decoder's kernels cut so many nodes: one tile, or two where one would be much too large.
+
+    From 129 nodes on always two: in fp32 a triangle of one tile, for sampling, would not fit into a multiprocessor.
+    """
     if 64 < nodes <= 96:
         return 64, padded(nodes - 64)
+    if 128 < nodes <= 256:
+        return 128, 64 if nodes <= 192 else 128
     return (padded(nodes),)

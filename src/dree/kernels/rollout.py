@@ -2,7 +2,7 @@
 
 What the nodes are to the decoder lies in one tensor `nodes` [B, N, G, D]: query as last node, key (scaled), value and
 pointer, and for TSP the query as start. The nodes are cut into tiles, whose sizes are powers of two as the compiler
-wants them: one tile of all nodes would be up to twice as large. Padded nodes and tours exist in registers only.
+wants them. Padded nodes are only in registers and on the tape, padded tours in registers.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def rollout_kernel(  # type: ignore[no-untyped-def]
         cumulated = ()
         total = tl.zeros([TOURS], tl.float32)
         for part in tl.static_range(len(TILES)):
-            distance, chances = clipped(scores[part], mask[part], clip)
-            below = below + (distance,)
+            away, chances = clipped(scores[part], mask[part], clip)
+            below = below + (away,)
             policy = policy + (chances,)
             if SAMPLE:
                 high = chances.to(triangles[part].dtype)

@@ -73,9 +73,10 @@ def _runs(paths: Sequence[Path]) -> dict[str, RunFolder]:
     folders = [RunFolder.open(path) for path in paths]
     settings = [folder.settings() for folder in folders]
     streams, gaps = [folder.stream() for folder in folders], [folder.gaps() for folder in folders]
-    for path, stream, (epochs, _, tasks) in zip(paths, streams, gaps, strict=True):
+    for folder, stream, (epochs, _, tasks) in zip(folders, streams, gaps, strict=True):
+        path = folder.path
         if not epochs:
-            raise DreeError(f"{path} has not been tested yet. Continue it with: dree run --resume {path}")
+            raise folder.untested()
         if stream != streams[0]:
             raise DreeError(f"{paths[0]} and {path} have learned from different streams and cannot be compared.")
         if (epochs, tasks) != (gaps[0][0], gaps[0][2]):

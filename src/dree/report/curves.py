@@ -184,9 +184,9 @@ def frame_panel(axes: Axes, title: str, epochs: Sequence[int], scale: Scale) -> 
 
 
 def mark_active(axes: Axes, epochs: Sequence[tuple[int, int]]) -> None:
-    """Grey where the task takes part in training."""
+    """Grey where the task takes part in training: what is learned in an epoch lies before the epoch's own mark."""
     for first, last in epochs:
-        axes.axvspan(first, last, facecolor=BAND, edgecolor=BAND, linewidth=0.8, zorder=0)
+        axes.axvspan(first - 1, last, facecolor=BAND, edgecolor=BAND, linewidth=0.8, zorder=0)
 
 
 def draw_curve(

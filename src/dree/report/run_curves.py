@@ -122,7 +122,7 @@ def read_run(path: Path) -> DrawnRun:
     folder = RunFolder.open(path)
     epochs, matrix, tasks = folder.gaps()
     if not epochs:
-        raise DreeError(f"{path} has not been tested yet. Continue it with: dree run --resume {path}")
+        raise folder.untested()
     settings, stream = folder.settings(), folder.stream()
     gaps = {law: matrix[:, tasks.index(task)].tolist() for task, law in own_columns(stream, tasks).items()}
     return DrawnRun(path, settings, stream, epochs, gaps)

@@ -125,7 +125,7 @@ def _curves(runs: Mapping[str, DrawnRun]) -> Plain:
     panels = [
         {
             "title": titles[law],
-            "bands": first.stream.active(law),
+            "bands": [(begin - 1, end) for begin, end in first.stream.active(law)],
             "lines": [
                 {"method": i, "x": run.epochs, "y": short(run.gaps[law])}
                 for i, run in enumerate(runs.values())

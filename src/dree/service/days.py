@@ -82,7 +82,7 @@ def new_days(days: Sequence[Orders], seen: Sequence[Day], say: Say) -> tuple[Ord
         by_key[day.key] = (day.day, "is in these files too")
         fresh.append(day)
     if len(skipped) > LISTED:
-        skipped = [*skipped[:1], f"So were {len(skipped) - 2} more days.", *skipped[-1:]]
+        skipped = [*skipped[:1], f"{len(skipped) - 2} more days were skipped too.", *skipped[-1:]]
     for words in skipped:
         say(words)
     return tuple(fresh)

@@ -70,7 +70,7 @@ def decoder_gradients(
         tours,
         steps,
         nodes,
-        gradient_BPSN.shape[-1],
+        ROW=gradient_BPSN.shape[-1],
         NODES=padded(nodes),
         STATES=32,
     )
