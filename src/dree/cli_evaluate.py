@@ -44,6 +44,7 @@ def evaluate(
 
     A run on real days is tested on its own process tests and held-out days.
     """
+    from dree.data.libraries import library as known_library
     from dree.experiments.shipped import shipped_folder
     from dree.experiments.trained import load_trained
     from dree.files import write_csv, write_json
@@ -58,7 +59,7 @@ def evaluate(
     if frame not in FRAMES:
         raise unknown("frame", frame, FRAMES)
     if library is not None and path is None:
-        raise DreeError(f"Say with --path where the files of {library} are.")
+        raise DreeError(f"Say with --path where the files of {known_library(library).name} are.")
     if limit is not None and path is not None:
         raise DreeError("--limit is a number of instances of each test set; it does not go with --path.")
     if limit is not None and limit < 1:

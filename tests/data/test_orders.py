@@ -124,6 +124,14 @@ def test_a_depot_is_found_in_the_file(read, text, how, stops):
     assert read(text).days[0].depot == (11.55, 48.12)
 
 
+def test_rows_that_are_no_stops_because_the_first_is_taken_for_the_depot_are_told(read):
+    text = HEADER + "X,48.12,11.55,0\n" + STOPS
+    assert read(text, capacity=Decimal(10)).notes == ()
+    (note,) = read(text + "Y,48.12,11.55,0\n", capacity=Decimal(10)).notes
+    assert note.startswith("Line 2, the first, has no demand and is taken for the depot")
+    assert "no stops (lines: 6)" in note
+
+
 def test_a_depot_that_is_said_goes_before_one_in_the_file(read):
     file = read(HEADER + "Depot,48.5,11.5,\n" + STOPS, depot=DEPOT, capacity=Decimal(10))
     assert (file.depot, file.days[0].depot, file.days[0].names) == ("--depot", (11.55, 48.12), ("A", "B", "C"))
