@@ -14,7 +14,7 @@ from dree.data import load_test
 from dree.errors import DreeError
 from dree.experiments.trained import load_trained
 from original_pomo import Original, save_original
-from run_folders import demo_run
+from small_runs import SMALL, as_options
 
 STOPS = {"coordinates": [[0, 0], [3, 0], [3, 4], [0, 4], [1, 2]]}
 TSP = "NAME : a\nTYPE : TSP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1.5 0\n3 0 2\n"
@@ -79,7 +79,7 @@ def test_the_manifest_says_where_the_solver_comes_from_and_a_run_it_is_not(tmp_p
 
 
 def test_a_solver_taken_out_of_a_run_is_no_run_either_and_it_is_said_what_to_do(tmp_path):
-    demo_run(tmp_path / "run", "tsp")
+    invoke("run", "--preset", "demo", *as_options(SMALL), "--epochs", 5, "--out", tmp_path / "run")
     out = tmp_path / "out"
     invoke("convert", tmp_path / "run", out)
     with pytest.raises(DreeError, match=r"was taken out of a run\. Go on with that run, or begin a new one from it"):

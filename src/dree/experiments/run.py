@@ -73,11 +73,6 @@ class Run:
         manifest = folder.manifest()
         if manifest["kind"] == CONVERTED:
             raise DreeError(f"{path} is a solver that was converted, not a run. There is nothing to go on with.")
-        if folder.solver_alone:
-            raise DreeError(
-                f"{path} is a solver that was taken out of a run. Go on with that run, or begin a new one from it: "
-                f"dree run --start {path}"
-            )
         if manifest["kind"] == PRETRAINED:
             raise DreeError(f"{path} is a pretraining, not a run. Go on with: dree pretrain --resume {path}")
         material = load_material(folder.settings(), say, bars, manifest)
@@ -113,8 +108,14 @@ class Run:
     def catch_up(self) -> None:
         """Take over the newest good checkpoint, if there is one further on than this."""
         state = load_latest(self.folder.checkpoints, self._say)
-        if state is not None and state["epoch"] >= self.epoch:
-            self.load_state_dict(state)
+        if state is None or state["epoch"] < self.epoch:
+            return
+        if "optimiser" not in state["learner"]:
+            raise DreeError(
+                f"{self.folder.path} is a solver that was taken out of a run. Go on with that run, or begin a new one "
+                f"from it: dree run --start {self.folder.path}"
+            )
+        self.load_state_dict(state)
 
     def finish(self, watch: Watcher = lambda _: None) -> None:
         """Learn every epoch that is left."""
