@@ -11,7 +11,7 @@ import torch
 from hypothesis import settings
 
 from dree.problems import Instances
-from dree.solvers import POMO, INViT, make_solver
+from dree.solvers import POMO, INViT, decoding, make_solver
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -40,6 +40,11 @@ def random_instances(problem: str, batch: int, customers: int, seed: int, capaci
 def small_solver(problem: str, seed: int = 0, **settings: int) -> POMO:
     chosen = {"width": 16, "heads": 2, "layers": 2, "feed_forward": 32, **settings}
     return make_solver(problem, settings=chosen, seed=seed)
+
+
+def without_numba(patch: pytest.MonkeyPatch) -> None:
+    """POMO's decoder by PyTorch's operations alone, as where there is no Numba."""
+    patch.setattr(decoding.compiled, "serve", lambda *_: False)
 
 
 def small_invit(problem: str, seed: int = 0, **settings: object) -> INViT:

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "dree"
 LAYERS = [
     {"errors"},
     {"bars", "files", "randomness", "registry", "settings"},
-    {"kernels", "problems"},
+    {"compiled", "kernels", "problems"},
     {"tasks", "solvers"},
     {"data"},
     {"lifelong"},

@@ -18,11 +18,14 @@ T = TypeVar("T")
 def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
     """A settings dataclass from plain values.
 
-    Unknown names and values of a wrong type are refused; `where` is the dotted path to these settings.
+    Unknown names and values of a wrong type are refused; `where` is the dotted path to these settings. What the class
+    names as `retired` is ignored: files of earlier versions have it.
     """
     hints = _hints(kind)  # type: ignore[arg-type]
     given: dict[str, Any] = {}
     for name, value in values.items():
+        if name in getattr(kind, "retired", ()):
+            continue
         if name not in hints:
             raise unknown("setting", where + name, [where + hint for hint in hints])
         given[name] = _checked(value, hints[name], where + name)
@@ -31,7 +34,7 @@ def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
 
 @cache  # hints are compiled from texts each time
 def _hints(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+    return {field.name: typing.get_type_hints(kind)[field.name] for field in dataclasses.fields(kind)}
 
 
 def override(settings: T, changes: Mapping[str, Any]) -> T:

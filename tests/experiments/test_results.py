@@ -93,7 +93,7 @@ def test_options_settings_hardware_and_precision_make_lines_of_their_own(tmp_pat
 
 
 def test_what_all_runs_of_a_table_have_set_is_said_once(tmp_path):
-    kept(tmp_path / "group/a", batches=7, test_every=100, **{"solver.tape_bytes": 5})
+    kept(tmp_path / "group/a", batches=7, test_every=100, **{"solver.chunk_bytes": 5})
     kept(tmp_path / "group/b", batches=8, test_every=100, seed=1)
     (table,) = result_tables(tmp_path)
     assert table.shared == {"test_every": 100}

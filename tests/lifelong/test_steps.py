@@ -13,7 +13,6 @@ from conftest import small_solver
 from dree.lifelong.replay import uncertainty
 from dree.lifelong.steps import padded, room
 from dree.problems import State
-from dree.solvers import decoding
 from remembered_steps import remembered_step
 
 PROBLEMS = st.sampled_from(["tsp", "cvrp"])
@@ -67,16 +66,14 @@ def test_a_padded_batch_has_every_step_and_fillers_around_it(problem, sizes, see
     assert rows == len(instances)
 
 
-@given(problem=PROBLEMS, sizes=SIZES, seed=st.integers(0, 99), table=st.booleans())
+@given(problem=PROBLEMS, sizes=SIZES, seed=st.integers(0, 99))
 @settings(max_examples=30)
-def test_decisions_on_a_padded_batch_and_their_gradient_are_those_on_each_size_alone(problem, sizes, seed, table):
+def test_decisions_on_a_padded_batch_and_their_gradient_are_those_on_each_size_alone(problem, sizes, seed):
     solver, steps = steps_of(problem, sizes, seed)
     instances, (nodes, starts, _, _, *state) = padded(steps)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "TABLE_NODES", 10**6 if table else 0)
-        encoding = solver.encode_padded(instances, nodes)
-        together = solver.decide(instances, starts, State(*state), encoding=encoding).exp()
-        alone = [solver.decide(step.instances, step.starts, step.state).exp() for step in steps]
+    encoding = solver.encode_padded(instances, nodes)
+    together = solver.decide(instances, starts, State(*state), encoding=encoding).exp()
+    alone = [solver.decide(step.instances, step.starts, step.state).exp() for step in steps]
     weights = torch.randn_like(together)
     expected, row = 0.0, 0
     for chances in alone:

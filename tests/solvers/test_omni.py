@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conftest import random_instances
 from dree.problems import Instances
-from dree.solvers import POMO, Omni, POMOSettings, decoding
+from dree.solvers import POMO, Omni, POMOSettings
 from dree.solvers.layers import BatchNorm
 from dree.solvers.pomo_twin import log_probability, rollout
 
@@ -52,17 +52,14 @@ def test_omni_has_pomos_weights_under_pomos_names(problem):
     batch=st.integers(1, 4),
     seed=st.integers(0, 999),
     chunk_bytes=st.sampled_from([1, 3_000, 10**9]),
-    table=st.booleans(),
 )
 @settings(max_examples=30)
-def test_log_probabilities_and_gradients_are_the_twins(problem, customers, batch, seed, chunk_bytes, table):
+def test_log_probabilities_and_gradients_are_the_twins(problem, customers, batch, seed, chunk_bytes):
     instances = double(problem, batch, customers, seed)
     solver = small_omni(problem, seed, chunk_bytes=chunk_bytes)
     tours, log_prob = rollout(solver, instances, generator=torch.Generator().manual_seed(seed))
     weights = torch.randn(log_prob.shape, generator=torch.Generator().manual_seed(1)).double()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "TABLE_NODES", 10**6 if table else 0)
-        score = solver.score(instances, tours, weights)
+    score = solver.score(instances, tours, weights)
     torch.testing.assert_close(score.per_tour, log_prob.detach(), rtol=0, atol=1e-9)
     torch.testing.assert_close(log_probability(solver, instances, tours.actions), log_prob, rtol=0, atol=1e-9)
     parameters = list(solver.parameters())

@@ -1,4 +1,4 @@
-"""check_solver accepts POMO, in both forms of its decoder, and refuses solvers with a single thing wrong."""
+"""check_solver accepts POMO, with its compiled decoder and without, and refuses solvers with a single thing wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from conftest import small_invit, small_solver
+from conftest import small_invit, small_solver, without_numba
 from dree.errors import DreeError
 from dree.problems import Tours
 from dree.solvers import POMO, INViT, Omni, POMOSettings, Score, decoding
@@ -21,13 +21,9 @@ def test_pomo_keeps_to_it(problem):
     check_solver(small_solver, problem=problem)
 
 
-def test_pomo_keeps_to_it_where_the_decoder_has_no_tables(monkeypatch):
-    monkeypatch.setattr(decoding, "TABLE_NODES", 1)
-    check_solver(small_solver)
-
-
-def test_pomo_keeps_to_it_in_the_smallest_chunks_and_without_a_tape(problem):
-    check_solver(lambda name: small_solver(name, chunk_bytes=1, tape_bytes=1), problem=problem)
+def test_pomo_keeps_to_it_without_numba_in_the_smallest_chunks(problem, monkeypatch):
+    without_numba(monkeypatch)
+    check_solver(lambda name: small_solver(name, chunk_bytes=1), problem=problem)
 
 
 def test_omni_keeps_to_it(problem):
@@ -114,7 +110,7 @@ class SilentlyOmni(Omni):
 
 class WrongRows(POMO):
     def encode(self, instances):
-        class Shifted(decoding.TableDecoder):
+        class Shifted(decoding.GlimpseDecoder):
             def __getitem__(self, rows):
                 return self.part(tuple(tensor.roll(1, 0)[rows] for tensor in self.tensors))
 

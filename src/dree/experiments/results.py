@@ -20,7 +20,7 @@ from dree.settings import override
 
 T = TypeVar("T")
 QUARTERS = 4
-NOT_LEARNED = {"learner.precision", "solver.chunk_bytes", "solver.tape_bytes"}  # how it is computed, not what
+NOT_LEARNED = {"learner.precision", "solver.chunk_bytes"}  # how it is computed, not what
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ def sum_in_chunks(term: Term, chunks: Sequence[Chunk], tensors: Sequence[Tensor]
         leaves = tuple(tensor[rows].detach().requires_grad_(wanted) for tensor in tensors)
         part, values[rows, columns] = term((rows, columns), leaves)
         if wanted:
-            for gradient, new in zip(gradients, torch.autograd.grad(part, leaves), strict=True):
+            found = torch.autograd.grad(part, leaves, materialize_grads=True)
+            for gradient, new in zip(gradients, found, strict=True):
                 gradient[rows] += new
         total += part.detach()
     given = [gradient.to(tensor.dtype) for gradient, tensor in zip(gradients, tensors, strict=True)] if wanted else []

@@ -1,55 +1,32 @@
 """POMO's decoder: from where the vehicle is to a score for every next node.
 
-A decoder first computes what is linear in the nodes, once per instance; a state then only pays for its softmax
-and its tanh. Two forms compute the same function. `TableDecoder` tabulates the attention scores of every pair of
-nodes and folds values, output projection and pointer into one matrix: best while N is small. `GlimpseDecoder`
-keeps the two steps, attention and pointer, apart: its work per state grows with N, not with N squared.
+A decoder first computes what is linear in the nodes, once per instance; a state then only pays for its attention, its
+softmax and its tanh. `GlimpseDecoder` does so with the operations of PyTorch, for any number of states at once and
+with gradient. Others derive whole tours and their gradient from the same nodes by kernels: `CompiledDecoder` on a CPU,
+`KernelDecoder` on CUDA devices.
 
-Shapes: B instances, P tours, S states of a tour, X = P * S, N nodes, D width, H heads, d = D / H.
+Shapes: B instances, P tours, S states of a tour, X = P * S, N nodes, G groups of them, D width, H heads, d = D / H.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dree import kernels
+from dree import compiled, kernels
 from dree.problems import Instances
 
 KERNEL_NODES = 256  # beyond, a tile of states does not fit in a multiprocessor's registers
-TABLE_NODES = 64  # the table form is used up to this many nodes
-
 
 ENDLESS = (
     "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller learning rate), or a "
     "demand exceeds the capacity (Instances.validated() says which)."
 )
-
-
-@dataclass(frozen=True)
-class Projections:
-    """The nodes as the decoder's linear maps see them."""
-
-    last: Tensor  # [B, N, D] query of the node the vehicle is at
-    context: Tensor  # query of the start node [B, N, D] (TSP) or of a full load [B, 1, D] (CVRP)
-    keys: Tensor  # [B, N, D], scaled
-    values: Tensor  # [B, N, D]
-    pointer: Tensor  # [B, N, D] what the attended values are compared with, output projection included
-    offset: Tensor  # [B, N] what is added to that
-
-
-class Glimpse(NamedTuple):
-    """What a group of states attended to."""
-
-    attention: Tensor  # [B, X, H * N]: the weights of every head
-    row: Tensor  # [B, X]: where the vehicle is, as a row of the table of all instances
-    load: Tensor | None  # [B, X]: as a share of the capacity
 
 
 class AnyTape(Protocol):
@@ -80,11 +57,8 @@ class Decoder(ABC):
         return self.map(lambda tensor: tensor[rows])
 
     def context(self, starts_BP: Tensor) -> Tensor:
-        """What all states of a tour have in common: its start [B, P, K] (TSP), or nothing but the load [B, 1, K]."""
-        table_BNK = self.tensors[1]
-        if table_BNK.shape[1] == 1:
-            return table_BNK
-        return rows_of(table_BNK, starts_BP)
+        """What all states of a tour have in common, as `scores` wants it: here its start."""
+        return starts_BP
 
     @property
     def dtype(self) -> torch.dtype:
@@ -104,6 +78,15 @@ class Decoder(ABC):
         """Tours of at most `longest` actions, and with `record` these and their tape; None: decide step by step."""
         return None
 
+    def score(
+        self, instances: Instances, actions_BPT: Tensor, weights_BP: Tensor, clip: float
+    ) -> tuple[Tensor, tuple[Tensor, ...]] | None:
+        """The log-probability of each tour, and the gradient of their weighted sum; None: score them in chunks."""
+        if self.recorded is None or self.recorded[0] is not actions_BPT:
+            return None
+        (_, tape), self.recorded = self.recorded, None
+        return tape.score(weights_BP)
+
     def imitate(
         self, instances: Instances, actions_BPT: Tensor, teacher: Decoder, clip: float
     ) -> tuple[Tensor, tuple[Tensor, ...]] | None:
@@ -119,45 +102,23 @@ class Decoder(ABC):
         """
 
 
-class TableDecoder(Decoder):
-    """Attention scores by table, values and pointer folded into one matrix."""
-
-    @staticmethod
-    def build(heads: int, nodes: Projections) -> TableDecoder:
-        """Tabulate the attention scores of every pair of nodes, and fold."""
-        tables = [by_head(query, nodes.keys, heads).transpose(1, 2).flatten(2) for query in (nodes.last, nodes.context)]
-        fold = by_head(nodes.pointer, nodes.values, heads).transpose(1, 2).flatten(2)
-        return TableDecoder(heads, (*tables, fold, nodes.offset))
-
-    def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
-        """Two table rows, a softmax for each head, and one product."""
-        last, _, fold, offset = self.tensors
-        scores: Tensor = _TableScores.apply(  # type: ignore[no-untyped-call]
-            last, context, fold, offset, current_BX, load_BX, mask_BXN
-        )
-        return scores
-
-    def look(
-        self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor
-    ) -> tuple[Tensor, Glimpse]:
-        """Scores without gradient, and what was attended to."""
-        last, _, fold, offset = self.tensors
-        glimpse = _look(last, context, current_BX, load_BX, mask_BXN)
-        return torch.baddbmm(offset[:, None], glimpse.attention, fold.transpose(1, 2)), glimpse
-
-
 class GlimpseDecoder(Decoder):
-    """Fused attention, then the pointer."""
+    """The nodes in one tensor, [B, N, G, D], the query of a full load [B, 1, D] (CVRP) and offsets [B, N]."""
 
-    @staticmethod
-    def build(heads: int, nodes: Projections) -> GlimpseDecoder:
-        """Nothing to prepare beyond the projections."""
-        tensors = (nodes.last, nodes.context, nodes.keys, nodes.values, nodes.pointer, nodes.offset)
-        return GlimpseDecoder(heads, tensors)
+    @property
+    def routed(self) -> bool:
+        """Whether there are routes and loads (CVRP)."""
+        return self.tensors[0].shape[2] == 4
+
+    def context(self, starts_BP: Tensor) -> Tensor:
+        """The query of the start [B, P, D] (TSP), or of a full load [B, 1, D]."""
+        packed, load_query, _ = self.tensors
+        return load_query if self.routed else rows_of(packed[:, :, 4], starts_BP)
 
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
         """Attend, then point."""
-        last, _, keys, values, pointer, offset = self.tensors
+        packed, _, offset = self.tensors
+        last, keys, values, pointer = packed.unbind(2)[:4]
         queries = rows_of(last, current_BX)
         if load_BX is None:
             by_tour = queries.view(*context.shape[:2], -1, queries.shape[-1])
@@ -175,11 +136,13 @@ def kernels_serve(device: torch.device, nodes: int, head_width: int, clip: float
 
 
 def make_decoder(heads: int, packed_BNGD: Tensor, load_query_B1D: Tensor, offset_BN: Tensor) -> Decoder:
-    """The faster form for this size, from the nodes as `POMO` projects them."""
-    last, keys, values, pointer, *start = packed_BNGD.unbind(2)
-    nodes = Projections(last, start[0] if start else load_query_B1D, keys, values, pointer, offset_BN)
-    form = TableDecoder if packed_BNGD.shape[1] <= TABLE_NODES else GlimpseDecoder
-    return form.build(heads, nodes)
+    """The fastest for these nodes as `POMO` projects them, but for CUDA devices."""
+    tensors = (packed_BNGD, load_query_B1D, offset_BN)
+    if compiled.serve(packed_BNGD.device, packed_BNGD.dtype, packed_BNGD.shape[1]):
+        from dree.solvers.compiled_decoder import CompiledDecoder
+
+        return CompiledDecoder(heads, tensors)
+    return GlimpseDecoder(heads, tensors)
 
 
 def split_heads(nodes_BND: Tensor, heads: int) -> Tensor:
@@ -187,110 +150,8 @@ def split_heads(nodes_BND: Tensor, heads: int) -> Tensor:
     return nodes_BND.view(*nodes_BND.shape[:2], heads, -1).transpose(1, 2)
 
 
-def by_head(left_BMD: Tensor, right_BND: Tensor, heads: int) -> Tensor:
-    """The inner products of every pair of rows, for each head: [B, H, M, N]."""
-    left, right = split_heads(left_BMD, heads), split_heads(right_BND, heads)
-    product: Tensor = _InnerProducts.apply(left, right)  # type: ignore[no-untyped-call]
-    return product
-
-
-class _InnerProducts(torch.autograd.Function):
-    """Batched products of [B, H, M, d] and [B, H, N, d], all contiguous: else each matrix is multiplied alone."""
-
-    @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
-        flat = [each.contiguous().flatten(0, 1) for each in (left, right)]
-        ctx.save_for_backward(*flat)
-        return torch.bmm(flat[0], flat[1].transpose(1, 2)).view(*left.shape[:3], right.shape[2])
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor]:
-        left, right = ctx.saved_tensors
-        batch = upstream[0].shape[:2]
-        gradient = upstream[0].contiguous().flatten(0, 1)
-        to_left, to_right = torch.bmm(gradient, right), torch.bmm(gradient.transpose(1, 2), left)
-        return to_left.view(*batch, *to_left.shape[1:]), to_right.view(*batch, *to_right.shape[1:])
-
-
-class TableGradients:
-    """The gradient of table scores, summed over groups of states."""
-
-    def __init__(self, last_BNK: Tensor, context_BCK: Tensor, fold_BNK: Tensor, offset_BN: Tensor) -> None:
-        self.fold_BNK = fold_BNK
-        self.to_last = torch.zeros_like(last_BNK)
-        self.to_context = torch.zeros_like(context_BCK)
-        self.to_fold = torch.zeros_like(fold_BNK)
-        self.to_offset = torch.zeros_like(offset_BN)
-
-    def add(self, glimpse: Glimpse, gradient_BXN: Tensor) -> None:
-        """Add the gradient of states whose scores have this gradient."""
-        attention = glimpse.attention
-        batch, nodes = self.to_offset.shape
-        self.to_offset += gradient_BXN.sum(1)
-        self.to_fold.baddbmm_(gradient_BXN.transpose(1, 2), attention)
-        to_attention = torch.bmm(gradient_BXN, self.fold_BNK).view(batch, attention.shape[1], -1, nodes)
-        to_rows = torch._softmax_backward_data(
-            to_attention, attention.view_as(to_attention), -1, attention.dtype
-        ).flatten(2)
-        self.to_last.flatten(0, 1).index_add_(0, glimpse.row.flatten(), to_rows.flatten(0, 1))
-        if glimpse.load is not None:
-            self.to_context.baddbmm_(glimpse.load[:, None], to_rows)
-        elif self.to_context.shape == to_rows.shape:
-            self.to_context += to_rows
-        else:
-            self.to_context += to_rows.view(batch, self.to_context.shape[1], -1, to_rows.shape[-1]).sum(2)
-
-
-class _TableScores(torch.autograd.Function):
-    """Table rows, masked softmax and product as one function with a hand-written gradient.
-
-    The attention scores [B, X, H * N] are by far the largest thing here, and autograd would copy them and their
-    gradient once more for each of the additions.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        last_BNK: Tensor,
-        context: Tensor,
-        fold_BNK: Tensor,
-        offset_BN: Tensor,
-        current_BX: Tensor,
-        load_BX: Tensor | None,
-        mask_BXN: Tensor,
-    ) -> Tensor:
-        glimpse = _look(last_BNK, context, current_BX, load_BX, mask_BXN)
-        ctx.save_for_backward(*glimpse, last_BNK, context, fold_BNK, offset_BN)
-        return torch.baddbmm(offset_BN[:, None], glimpse.attention, fold_BNK.transpose(1, 2))
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        attention, row, load, *tensors = ctx.saved_tensors
-        total = TableGradients(*tensors)
-        total.add(Glimpse(attention, row, load), upstream[0])
-        return total.to_last, total.to_context, total.to_fold, total.to_offset, None, None, None
-
-
-def _look(last_BNK: Tensor, context: Tensor, current_BX: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Glimpse:
-    """Add up two table rows for every state, and take the softmax for each head."""
-    batch, states, nodes = mask_BXN.shape
-    row_BX = _flat(current_BX, nodes)
-    scores = last_BNK.flatten(0, 1).index_select(0, row_BX.flatten()).view(batch, states, -1)
-    if load_BX is None:
-        scores.view(batch, context.shape[1], -1, scores.shape[-1]).add_(context[:, :, None])
-    else:
-        scores.addcmul_(load_BX[..., None], context)
-    attention = scores.view(batch, states, -1, nodes).add_(mask_BXN[:, :, None]).softmax(-1)
-    return Glimpse(attention.flatten(2), row_BX, load_BX)
-
-
-def rows_of(table_BNK: Tensor, index_BX: Tensor) -> Tensor:
-    """The rows of each instance's table that the index names: [B, X, K]."""
-    rows = _flat(index_BX, table_BNK.shape[1]).flatten()
-    return table_BNK.flatten(0, 1).index_select(0, rows).view(*index_BX.shape, -1)
-
-
-def _flat(index_BX: Tensor, nodes: int) -> Tensor:
-    """Row numbers in a table of all instances' nodes."""
-    offsets = torch.arange(0, len(index_BX) * nodes, nodes, device=index_BX.device)
-    return index_BX + offsets[:, None]
+def rows_of(table_BND: Tensor, index_BX: Tensor) -> Tensor:
+    """The rows of each instance's table that the index names: [B, X, D]."""
+    offsets = torch.arange(0, table_BND.shape[0] * table_BND.shape[1], table_BND.shape[1], device=index_BX.device)
+    rows = (index_BX + offsets[:, None]).flatten()
+    return table_BND.flatten(0, 1).index_select(0, rows).view(*index_BX.shape, -1)

@@ -31,10 +31,6 @@ class KernelDecoder(Decoder):
         """Whether there are routes and loads (CVRP)."""
         return self.tensors[0].shape[2] == 4
 
-    def context(self, starts_BP: Tensor) -> Tensor:
-        """The starts themselves: the kernels look their queries up."""
-        return starts_BP
-
     def scores(self, current_BX: Tensor, context: Tensor, load_BX: Tensor | None, mask_BXN: Tensor) -> Tensor:
         """Scores with gradient: [B, X, N]."""
         scores: Tensor = _Scores.apply(self.heads, *self.tensors, current_BX, context, load_BX, mask_BXN)  # type: ignore[no-untyped-call]

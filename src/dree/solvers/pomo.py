@@ -19,12 +19,11 @@ from dree.errors import DreeError
 from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
-from dree.solvers.decoding import ENDLESS, Decoder, TableDecoder, kernels_serve, make_decoder
+from dree.solvers.decoding import ENDLESS, Decoder, kernels_serve, make_decoder
 from dree.solvers.divergence import kl_divergence
 from dree.solvers.layers import EncoderLayer, NodeNorm
 from dree.solvers.precision import autocast_precision, lowered
 from dree.solvers.sampling import sample
-from dree.solvers.tape import Tape
 
 # Of each kind of float, integers as wide, and the one with the bits of minus infinity.
 MINUS_INFINITY = {
@@ -45,8 +44,9 @@ class POMOSettings:
     layers: int = 6
     feed_forward: int = 512
     clip: float = 10.0
-    chunk_bytes: int | None = None  # what scoring may hold at once, about; None: what suits the device
-    tape_bytes: int = 2**30  # what solving may keep for scoring, so that it is not computed again
+    chunk_bytes: int | None = None  # what scoring in chunks may hold at once, about; None: what suits the device
+
+    retired: ClassVar[tuple[str, ...]] = ("tape_bytes",)
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no network."""
@@ -172,35 +172,20 @@ class POMO(Solver):
         if at_once is not None:
             at_once_actions, decoder.recorded = at_once
             return Tours(at_once_actions, self.rules.cost(instances, at_once_actions))
-        tape = self._blank_tape(decoder, instances, starts) if record else None
         state = self.rules.begin(instances, starts)
         context = decoder.context(starts)
         actions = [starts]
         while len(actions) < self.rules.shortest(instances) or not self.rules.finished(instances, state).all():
             share, mask = _view(instances, state, decoder.dtype)
-            if tape is not None and isinstance(decoder, TableDecoder):
-                scores, glimpse = decoder.look(state.current, context, share, mask)
-            else:
-                scores, glimpse = decoder.scores(state.current, context, share, mask), None
-            clipped = scores.tanh_()
+            clipped = decoder.scores(state.current, context, share, mask).tanh_()
             policy = mask.add(clipped, alpha=self.settings.clip).softmax(-1)
             action = policy.argmax(-1) if generator is None else sample(policy, _uniform(policy, generator))
-            if tape is not None and glimpse is not None:
-                tape.add(glimpse, clipped, policy, action)
             state = self.rules.advance(instances, state, action)
             actions.append(action)
             if len(actions) > self.rules.longest(instances):
                 raise DreeError(ENDLESS)
         tours = torch.stack(actions, dim=-1)
-        decoder.recorded = None if tape is None else (tours, tape)
         return Tours(tours, self.rules.cost(instances, tours))
-
-    def _blank_tape(self, decoder: Decoder, instances: Instances, starts_BP: Tensor) -> Tape | None:
-        """A tape to record the decisions on, if they fit."""
-        if not isinstance(decoder, TableDecoder):
-            return None
-        longest = Tape.bytes_needed(decoder, starts_BP.shape[1], self.rules.longest(instances))
-        return Tape(decoder, starts_BP, self.settings.clip) if longest <= self.settings.tape_bytes else None
 
     def score(
         self,
@@ -214,9 +199,9 @@ class POMO(Solver):
         decoder = encoding or self.encode(instances)
         actions = tours.actions
         weights = torch.ones_like(tours.costs) if weights_BP is None else weights_BP
-        if decoder.recorded is not None and decoder.recorded[0] is actions:
-            (_, tape), decoder.recorded = decoder.recorded, None
-            per_tour, gradients = tape.score(weights)
+        at_once = decoder.score(instances, actions, weights, self.settings.clip)
+        if at_once is not None:
+            per_tour, gradients = at_once
             return Score(per_tour, with_gradient((per_tour * weights).sum(), decoder.tensors, gradients))
 
         def log_prob(policy: Tensor, chunk: Chunk) -> Tensor:

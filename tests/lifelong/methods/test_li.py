@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from conftest import random_instances, small_invit, small_solver
+from conftest import random_instances, small_invit, small_solver, without_numba
 from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, make_method
 from dree.lifelong.methods.li import Li, LiOptions, Remembered
@@ -97,7 +97,11 @@ def learn_epochs(learner, problem, epochs):
 
 @pytest.fixture
 def _equally_long(monkeypatch):
-    """On a GPU all tours have as many actions as there can be, and those that end earlier wait at the depot."""
+    """On a GPU all tours have as many actions as there can be, and those that end earlier wait at the depot.
+
+    Every operation there is one that can be done again.
+    """
+    without_numba(monkeypatch)
     monkeypatch.setattr(CVRP, "shortest", CVRP.longest)
 
 

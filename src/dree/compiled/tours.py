@@ -1,0 +1,275 @@
+"""Two kernels: tours as POMO's decoder makes them, and given tours with the gradient of their log-probabilities.
+
+Nothing of a decision outlives it. Learning goes through the tours once more, which takes less time than it would to
+keep all that was computed on the way, and hardly any memory.
+
+Shapes: B instances, P tours, T actions, N nodes, G groups of them, H heads, d width of a head, D = H * d.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dree.compiled.decisions import (
+    FIRST,
+    LANES,
+    LAST,
+    ONE,
+    ZERO,
+    add,
+    attend,
+    compare,
+    draw,
+    likeliest,
+    part,
+    place,
+    point,
+    unattend,
+    uncompare,
+    unpoint,
+    unweigh,
+    weigh,
+)
+from dree.compiled.vectors import load, splat
+
+BELOW_ONE = np.float32(1 - 2**-20)  # a threshold clearly below the whole: no rounding passes it by
+
+Array = np.ndarray[Any, Any]
+
+
+class Batch(NamedTuple):
+    """Instances as the decoder sees them, and their tours."""
+
+    packed: Array  # [B, N, G, D]: the nodes
+    query: Array  # [B, 1, D]: of a full load (CVRP)
+    offset: Array  # [B, N]
+    demands: Array  # [B, N]
+    capacity: Array  # [B]
+    actions: Array  # [B, P, T]
+
+
+class Room(NamedTuple):
+    """What a kernel writes for itself, of one instance, one tour and one decision."""
+
+    nodes: Array  # [G, N, D]: vectors
+    table: Array  # [N, N, H]: attention scores of all pairs of nodes
+    context: Array  # [N, H]: what the start (TSP) or a full load (CVRP) adds to them
+    weights: Array  # [N, H]: of attention to the open nodes
+    clipped: Array  # [N, and more]: tanh of their scores
+    policy: Array  # [N, and more]
+    left: Array  # [N]: the customers to be served
+    legal: Array  # [N, and one more]: the nodes that are open
+
+
+@njit
+def numbers(shape):
+    """An array that begins where a line of the cache begins."""
+    size = 1
+    for length in shape:
+        size *= length
+    array = np.empty(size + LANES, np.float32)
+    start = -(array.ctypes.data // 4) % LANES
+    return array[start : start + size].reshape(shape)
+
+
+@part
+def make_room(N, H, D):
+    """Room for instances of so many nodes."""
+    return Room(
+        numbers((FIRST + 1, N, D)),
+        numbers((N, N, H)),
+        numbers((N, H)),
+        numbers((N, H)),
+        numbers((N + LANES,)),
+        numbers((N + LANES,)),
+        np.empty(N, np.int64),
+        np.empty(N + 1, np.int64),
+    )
+
+
+@part
+def enter(batch, b, room, routed, H, d, D):
+    """The nodes of an instance as vectors, and the table of their pairs."""
+    for h in range(H):
+        for i in range(d):
+            for n in range(batch.packed.shape[1]):
+                for g in range(batch.packed.shape[2]):
+                    room.nodes[g, n, i * H + h] = batch.packed[b, n, g, h * d + i]
+            if routed:
+                room.nodes[FIRST, 0, i * H + h] = batch.query[b, 0, h * d + i]
+    for m in range(batch.packed.shape[1]):
+        compare(load(room.nodes, place(room.nodes, LAST, m), D), room.nodes, room.table, m, H, D)
+
+
+@part
+def leave(to_nodes, b, to_packed, to_query, routed, H, d):
+    """The gradient of an instance's vectors as that of the network's nodes."""
+    for h in range(H):
+        for i in range(d):
+            for n in range(to_packed.shape[1]):
+                for g in range(to_packed.shape[2]):
+                    to_packed[b, n, g, h * d + i] = to_nodes[g, n, i * H + h]
+            if routed:
+                to_query[b, 0, h * d + i] = to_nodes[FIRST, 0, i * H + h]
+
+
+@part
+def set_out(room, start, routed, H, D):
+    """Begin a tour: look up what its start or the load adds, list the customers to come, and count them."""
+    row = 0 if routed else start
+    compare(load(room.nodes, place(room.nodes, FIRST, row), D), room.nodes, room.context, 0, H, D)
+    count = 0
+    for j in range(1 if routed else 0, room.nodes.shape[1]):
+        room.left[count] = j
+        count += j != start
+    return row, count
+
+
+@part
+def choices(room, remaining, current, demands, load_left, routed):
+    """List the nodes that are open now, and count them."""
+    count = 0
+    if routed and current != 0:
+        room.legal[0] = 0
+        count = 1
+    for i in range(remaining):
+        room.legal[count] = room.left[i]
+        count += not routed or demands[room.left[i]] <= load_left
+    return count
+
+
+@part
+def move(room, remaining, node, demands, load_left, capacity, routed):
+    """Go to a node: how many customers remain, and how much the vehicle can take then."""
+    if routed and node == 0:
+        return remaining, capacity
+    i = 0
+    while room.left[i] != node:
+        i += 1
+    for k in range(i + 1, remaining):
+        room.left[k - 1] = room.left[k]
+    return remaining - 1, load_left - demands[node]
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel, kept on disk if there is a place for it, under a name that changes with the files here.
+
+    Numba itself would only notice a change of the file in which a kernel is. Other threads may run beside it.
+    """
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    function.__qualname__ = f"{function.__name__}-{hashlib.sha256(sources).hexdigest()[:12]}"
+    try:
+        kernel: Callable[..., Any] = njit(nogil=True, error_model="numpy", cache=True)(function)
+    except RuntimeError:
+        kernel = njit(nogil=True, error_model="numpy")(function)
+    return kernel
+
+
+@cache
+def rollout_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
+    """Makes some tours of some instances; a length of zero is of one that does not end."""
+    D = H * d
+    W = 32 if D % 32 == 0 else H  # as many lanes as keep an instruction busy
+
+    def rollout(batch, uniform, lengths, clip, rows, tours):
+        room = make_room(batch.packed.shape[1], H, D)
+        for b in range(rows[0], rows[1]):
+            enter(batch, b, room, routed, H, d, D)
+            demands, offset, capacity = batch.demands[b], batch.offset[b], batch.capacity[b]
+            for p in range(tours[0], tours[1]):
+                current = batch.actions[b, p, 0]
+                _, remaining = set_out(room, current, routed, H, D)
+                load_left, share, sound, t = capacity - demands[current], ONE, True, 1
+                while remaining > 0 or (routed and current != 0):
+                    count = choices(room, remaining, current, demands, load_left, routed)
+                    if count == 0 or t == batch.actions.shape[2]:
+                        sound = False
+                        break
+                    pick = 0
+                    if count > 1:
+                        if routed:
+                            share = np.float32(load_left / capacity)
+                        seen, _ = attend(
+                            room.table, current, room.context, share, room.nodes, room.legal, count, room.weights, H, D
+                        )
+                        point(seen, room.nodes, offset, room.legal, count, room.clipped, W, D)
+                        if uniform.shape[0] > 0:
+                            whole = weigh(room.clipped, count, clip, room.policy)
+                            pick = draw(room.policy, count, uniform[b, p, t - 1] * whole * BELOW_ONE)
+                        else:
+                            pick = likeliest(room.clipped, count)
+                        sound = sound and math.isfinite(room.clipped[pick])
+                    current = room.legal[pick]
+                    batch.actions[b, p, t] = current
+                    remaining, load_left = move(room, remaining, current, demands, load_left, capacity, routed)
+                    t += 1
+                lengths[b, p] = t if sound else 0
+
+    return compiled(rollout)
+
+
+@cache
+def score_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
+    """Log-probabilities of the tours of some instances, and the gradient of their weighted sum."""
+    D = H * d
+    W = 32 if D % 32 == 0 else H
+
+    def score(batch, advantage, log_prob, to_packed, to_query, to_offset, clip, rows):
+        N, actions = batch.packed.shape[1], batch.actions
+        room = make_room(N, H, D)
+        to_nodes, to_table, to_context, slopes = (
+            numbers((FIRST + 1, N, D)),
+            numbers((N, N, H)),
+            numbers((N, H)),
+            numbers((N, H)),
+        )
+        for b in range(rows[0], rows[1]):
+            enter(batch, b, room, routed, H, d, D)
+            demands, offset, capacity = batch.demands[b], batch.offset[b], batch.capacity[b]
+            to_nodes[:], to_table[:] = ZERO, ZERO
+            for p in range(actions.shape[1]):
+                current = actions[b, p, 0]
+                first, remaining = set_out(room, current, routed, H, D)
+                load_left, share, logs, t = capacity - demands[current], ONE, 0.0, 1
+                to_context[:] = ZERO
+                while t < actions.shape[2] and (remaining > 0 or (routed and current != 0)):
+                    count, pick = choices(room, remaining, current, demands, load_left, routed), 0
+                    while pick < count and room.legal[pick] != actions[b, p, t]:
+                        pick += 1
+                    if pick == count:
+                        logs = -math.inf
+                        break
+                    if count > 1:
+                        if routed:
+                            share = np.float32(load_left / capacity)
+                        seen, inverse = attend(
+                            room.table, current, room.context, share, room.nodes, room.legal, count, room.weights, H, D
+                        )
+                        point(seen, room.nodes, offset, room.legal, count, room.clipped, W, D)
+                        whole = weigh(room.clipped, count, clip, room.policy)
+                        logs += clip * (room.clipped[pick] - ONE) - math.log(whole)
+                        unweigh(room.clipped, room.policy, count, pick, whole, clip * advantage[b, p])
+                        to_seen = unpoint(room.policy, seen, room.nodes, to_nodes, to_offset[b], room.legal, count, D)
+                        unattend(to_seen, inverse, room.weights, room.nodes, to_nodes, slopes, room.legal, count, H, D)
+                        for i in range(count):
+                            slope, j = load(slopes, i * H, H), room.legal[i]
+                            add(to_table, (current * N + j) * H, slope, H)
+                            add(to_context, j * H, splat(share, H) * slope, H)
+                    current = room.legal[pick]
+                    remaining, load_left = move(room, remaining, current, demands, load_left, capacity, routed)
+                    t += 1
+                log_prob[b, p] = logs
+                uncompare(to_context, 0, room.nodes, to_nodes, FIRST, first, H, D)
+            for m in range(N):
+                uncompare(to_table, m, room.nodes, to_nodes, LAST, m, H, D)
+            leave(to_nodes, b, to_packed, to_query, routed, H, d)
+
+    return compiled(score)

@@ -1,0 +1,90 @@
+"""POMO's decoder by kernels for the CPU: whole tours, and the gradient of their log-probabilities.
+
+Shapes: B instances, P tours, T actions, N nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dree.compiled.tours import Batch, rollout_kernel, score_kernel
+from dree.errors import DreeError
+from dree.problems import Instances
+from dree.solvers.decoding import ENDLESS, AnyTape, GlimpseDecoder
+
+PARTS = 4  # of a batch, for each thread: tours are of different lengths, and a neighbour may take a processor
+
+
+class CompiledDecoder(GlimpseDecoder):
+    """Every tour from its start to its end in one loop. Single states are left to PyTorch's operations."""
+
+    def rollout(
+        self,
+        instances: Instances,
+        starts_BP: Tensor,
+        longest: int,
+        clip: float,
+        generator: torch.Generator | None,
+        *,
+        record: bool,
+    ) -> tuple[Tensor, tuple[Tensor, AnyTape] | None]:
+        """All tours, by as many threads as PyTorch uses; nothing is recorded."""
+        batch, tours = starts_BP.shape
+        actions = torch.zeros(batch, tours, longest + 1, dtype=torch.int64)  # one more for a start at the depot
+        actions[..., 0] = starts_BP
+        lengths = torch.empty(batch, tours, dtype=torch.int64)
+        drawn = torch.empty(0, 0, 0) if generator is None else torch.rand(actions.shape, generator=generator)
+        given = (self._batch(instances, actions), drawn.numpy(), lengths.numpy(), np.float32(clip))
+        threads = torch.get_num_threads()
+        columns = ranges(tours, 1 if batch >= threads else PARTS * threads // batch)
+        kernel = rollout_kernel(*self._shape)
+        at_once(lambda part: kernel(*given, *part), product(ranges(batch, PARTS * threads), columns))
+        if not lengths.all():
+            raise DreeError(ENDLESS)
+        return actions[..., : int(lengths.max())].contiguous(), None
+
+    def score(
+        self, instances: Instances, actions_BPT: Tensor, weights_BP: Tensor, clip: float
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """All tours once more, by as many threads as PyTorch uses."""
+        log_prob = torch.empty(weights_BP.shape)
+        gradients = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in self.tensors)
+        arrays = (each.detach().numpy() for each in (weights_BP.contiguous(), log_prob, *gradients))
+        given = (self._batch(instances, actions_BPT), *arrays, np.float32(clip))
+        kernel = score_kernel(*self._shape)
+        at_once(lambda rows: kernel(*given, rows), ranges(len(actions_BPT), PARTS * torch.get_num_threads()))
+        return log_prob, gradients
+
+    @property
+    def _shape(self) -> tuple[int, int, bool]:
+        """Heads, their width, and whether there are routes: what kernels are compiled for."""
+        return self.heads, self.tensors[0].shape[-1] // self.heads, self.routed
+
+    def _batch(self, instances: Instances, actions_BPT: Tensor) -> Batch:
+        """What kernels are given; where there are no demands, none that matter."""
+        demands, capacity = instances.demands, instances.capacity
+        if demands is None or capacity is None:
+            demands = torch.zeros(len(instances), instances.nodes, dtype=torch.int64)
+            capacity = demands[:, 0]
+        tensors = (*self.tensors, demands, capacity, actions_BPT)
+        return Batch(*(tensor.detach().contiguous().numpy() for tensor in tensors))
+
+
+def ranges(count: int, parts: int) -> list[tuple[int, int]]:
+    """Numbers up to a count as at most so many ranges of about the same length."""
+    bounds = np.linspace(0, count, min(count, parts) + 1).astype(int).tolist()
+    return list(pairwise(bounds))
+
+
+def at_once(work: Callable[[Any], None], parts: Iterable[Any]) -> None:
+    """Do every part of some work, by as many threads as PyTorch uses."""
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        for _ in pool.map(work, parts):
+            pass

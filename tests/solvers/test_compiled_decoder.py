@@ -1,0 +1,232 @@
+"""Compiled, tours and gradients are those of the step-by-step twin, by any number of threads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import random_instances, small_solver, without_numba
+from dree import compiled
+from dree.compiled import tours as kernels
+from dree.problems import Tours
+from dree.solvers import make_solver
+from dree.solvers.compiled_decoder import CompiledDecoder, ranges
+from dree.solvers.decoding import GlimpseDecoder
+from dree.solvers.pomo_twin import rollout
+
+PROBLEMS = st.sampled_from(["tsp", "cvrp"])
+SHAPES = [(2, 16), (1, 8), (3, 12), (8, 64)]  # heads and width
+
+
+def twin(solver, instances, actions):
+    """Log-probabilities of tours by the twin in double precision, with gradient, and its parameters."""
+    double = small_copy(solver).double()
+    exact = replace(instances, coords=instances.coords.double())
+    _, log_prob = rollout(double, exact, forced=actions)
+    return log_prob, list(double.parameters())
+
+
+def small_copy(solver):
+    copy = type(solver)(solver.rules.name, solver.settings)
+    copy.load_state_dict(solver.state_dict())
+    return copy
+
+
+def gradient(value, parameters):
+    found = torch.autograd.grad(value, parameters, materialize_grads=True)
+    return torch.cat([each.flatten().double() for each in found])
+
+
+@given(
+    problem=PROBLEMS,
+    customers=st.integers(2, 40),
+    batch=st.integers(1, 4),
+    seed=st.integers(0, 999),
+    shape=st.sampled_from(SHAPES),
+)
+@settings(max_examples=40)
+def test_log_probabilities_and_gradients_are_the_twins(problem, customers, batch, seed, shape):
+    instances = random_instances(problem, batch, customers, seed)
+    solver = small_solver(problem, seed, heads=shape[0], width=shape[1])
+    encoding = solver.encode(instances)
+    assert isinstance(encoding, CompiledDecoder)
+    tours = solver.solve(instances, generator=torch.Generator().manual_seed(seed), encoding=encoding)
+    weights = torch.randn(tours.costs.shape, generator=torch.Generator().manual_seed(1))
+    score = solver.score(instances, tours, weights, encoding=encoding)
+    log_prob, parameters = twin(solver, instances, tours.actions)
+    torch.testing.assert_close(score.per_tour.double(), log_prob.detach(), rtol=1e-5, atol=1e-5)
+    assert score.weighted.item() == pytest.approx((weights * log_prob).sum().item(), rel=1e-4, abs=1e-4)
+    expected = gradient((weights * log_prob).sum(), parameters)
+    assert (gradient(score.weighted, list(solver.parameters())) - expected).norm() < 1e-4 * expected.norm() + 1e-6
+
+
+@given(problem=PROBLEMS, customers=st.integers(2, 40), seed=st.integers(0, 999), shape=st.sampled_from(SHAPES))
+@settings(max_examples=30)
+def test_greedy_tours_take_what_the_twin_finds_likeliest(problem, customers, seed, shape):
+    instances = random_instances(problem, 2, customers, seed)
+    solver = small_solver(problem, seed, heads=shape[0], width=shape[1])
+    tours = solver.solve(instances)
+    for start in range(customers):
+        chosen = tours.actions[:, start : start + 1]
+        exact = replace(instances, coords=instances.coords.double())
+        policy = small_copy(solver).double().behave(exact, Tours(chosen, tours.costs[:, :1]))
+        taken = policy.gather(-1, chosen[:, 0, 1:, None]).squeeze(-1)
+        assert (policy.amax(-1) - taken).max() < 1e-4
+
+
+def test_decisions_are_as_frequent_as_they_are_likely(problem):
+    """5000 tours of one instance from one start: the second action of each, against the twin's policy there."""
+    one = random_instances(problem, 1, 7, seed=4)
+    solver = small_solver(problem, seed=1)
+    start = torch.tensor([[3]])
+    likely = solver.behave(one, solver.solve(one, start)).exp()[0, 0]
+    tours = solver.solve(one, start.expand(1, 5000), generator=torch.Generator().manual_seed(0))
+    counts = torch.bincount(tours.actions[0, :, 1], minlength=one.nodes)
+    assert (counts[likely == 0] == 0).all()
+    deviation = (likely * (1 - likely) * 5000).sqrt()
+    assert ((counts - 5000 * likely).abs() <= 4 * deviation + 1e-6).all()
+    assert len(counts[counts > 0]) > 2
+
+
+@pytest.mark.parametrize("batch", [1, 5])
+def test_any_number_of_threads_gives_the_same_to_the_bit(problem, batch):
+    instances = random_instances(problem, batch, 30, seed=2)
+    solver, before, found = small_solver(problem), torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            encoding = solver.encode(instances)
+            tours = solver.solve(instances, generator=torch.Generator().manual_seed(1), encoding=encoding)
+            per_tour, gradients = encoding.score(instances, tours.actions, tours.costs, 10.0)
+            found.append((tours.actions, tours.costs, per_tour, *gradients))
+    finally:
+        torch.set_num_threads(before)
+    for others in found[1:]:
+        assert all(one.equal(other) for one, other in zip(found[0], others, strict=True))
+
+
+def test_an_instance_has_the_same_tours_and_scores_in_any_batch(problem):
+    instances = random_instances(problem, 6, 12, seed=2)
+    encoding = small_solver(problem).encode(instances)
+    solver = small_solver(problem)
+    tours = solver.solve(instances, encoding=encoding)
+    score = solver.score(instances, tours, encoding=encoding).per_tour
+    for row in range(6):
+        alone = solver.solve(instances[[row]], encoding=encoding[[row]])
+        assert alone.costs.equal(tours.costs[[row]])
+        assert solver.score(instances[[row]], alone, encoding=encoding[[row]]).per_tour.equal(score[[row]])
+
+
+def test_a_tour_that_waits_at_the_depot_has_the_same_score():
+    instances = random_instances("cvrp", 3, 6, seed=2)
+    solver = small_solver("cvrp")
+    tours = solver.solve(instances)
+    waiting = Tours(torch.nn.functional.pad(tours.actions, (0, 3)), tours.costs)
+    assert solver.score(instances, waiting).per_tour.equal(solver.score(instances, tours).per_tour)
+
+
+def test_a_tour_may_start_at_the_depot_and_be_one_longer():
+    instances = random_instances("cvrp", 2, 4, seed=0)
+    instances.demands[:, 1:] = 20  # a route for each customer
+    solver = small_solver("cvrp")
+    tours = solver.solve(instances, torch.zeros(2, 1, dtype=torch.int64))
+    assert tours.actions.shape == (2, 1, 9)
+    assert tours.actions[..., ::2].eq(0).all()
+    assert tours.actions[..., 1::2].sort().values.equal(torch.arange(1, 5).expand(2, 1, 4))
+    _, log_prob = rollout(solver, instances, forced=tours.actions)
+    torch.testing.assert_close(solver.score(instances, tours).per_tour, log_prob.detach(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "actions"), [("tsp", [0, 1, 1, 2]), ("cvrp", [1, 2, 3, 1, 0]), ("cvrp", [1, 0, 0, 2, 3])]
+)
+def test_a_tour_against_the_rules_has_no_chance(name, actions):
+    instances = random_instances(name, 1, 4 if name == "tsp" else 3, seed=0, capacity=99)
+    tours = Tours(torch.tensor([[actions]]), torch.zeros(1, 1))
+    assert small_solver(name).score(instances, tours).per_tour.item() == -torch.inf
+
+
+def test_starts_may_be_any_and_any_number(problem):
+    instances = random_instances(problem, 2, 9, seed=0)
+    starts = torch.tensor([[4, 4, 1], [8, 2, 2]])
+    tours = small_solver(problem).solve(instances, starts)
+    assert tours.actions[..., 0].equal(starts)
+    assert tours.actions[0, 0].equal(tours.actions[0, 1])
+
+
+def test_where_kernels_do_not_serve_tours_are_made_by_pytorch(problem, monkeypatch):
+    instances = random_instances(problem, 3, 9, seed=0)
+    solver = small_solver(problem)
+    greedy = solver.solve(instances)
+    monkeypatch.setattr(compiled, "NODES", 5)
+    assert type(solver.encode(instances)) is GlimpseDecoder
+    monkeypatch.undo()
+    without_numba(monkeypatch)
+    assert type(solver.encode(instances)) is GlimpseDecoder
+    torch.testing.assert_close(solver.solve(instances).costs, greedy.costs)
+
+
+def test_kernels_serve_single_precision_on_a_cpu_with_numba(monkeypatch):
+    cpu, single = torch.device("cpu"), torch.float32
+    assert compiled.serve(cpu, single, compiled.NODES)
+    assert not compiled.serve(cpu, single, compiled.NODES + 1)
+    assert not compiled.serve(cpu, torch.float64, 5)
+    assert not compiled.serve(torch.device("cuda"), single, 5)
+    monkeypatch.setattr(compiled, "find_spec", lambda name: None)
+    compiled._able.cache_clear()
+    assert not compiled.serve(cpu, single, 5)
+    compiled._able.cache_clear()
+
+
+def test_a_kernel_is_kept_under_a_name_of_all_the_files_it_comes_from(monkeypatch, tmp_path):
+    def nothing():
+        return None
+
+    names = []
+    for text in ("a", "b", "a"):
+        (tmp_path / "vectors.py").write_text(text)
+        monkeypatch.setattr(kernels, "__file__", str(tmp_path / "tours.py"))
+        kernels.compiled(nothing)
+        names.append(nothing.__qualname__)
+    assert names[0] == names[2] != names[1]
+
+
+def test_where_nothing_can_be_kept_kernels_are_compiled_all_the_same(monkeypatch):
+    def refusing(*, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(kernels, "njit", refusing)
+    assert kernels.compiled(len_of)([1, 2]) == 2
+
+
+def len_of(values):
+    return len(values)
+
+
+def test_all_parts_of_a_batch_are_there_once():
+    for count in (1, 2, 7, 64):
+        for parts in (1, 3, 8, 100):
+            found = [number for first, last in ranges(count, parts) for number in range(first, last)]
+            assert found == list(range(count))
+            assert len(ranges(count, parts)) == min(count, parts)
+
+
+def test_the_full_size_network_learns_with_kernels_as_large_as_a_table_allows(problem):
+    """A few tours of an instance of 200 customers, against PyTorch's operations."""
+    instances = random_instances(problem, 1, 200, seed=0, capacity=60)
+    solver = make_solver(problem)
+    tours = solver.solve(instances, torch.tensor([[5, 77]]), generator=torch.Generator().manual_seed(0))
+    score = solver.score(instances, tours)
+    with pytest.MonkeyPatch.context() as patch:
+        without_numba(patch)
+        plain = solver.score(instances, tours)
+    torch.testing.assert_close(score.per_tour, plain.per_tour, rtol=1e-5, atol=1e-3)
+    parameters = list(solver.parameters())
+    ours, theirs = gradient(score.weighted, parameters), gradient(plain.weighted, parameters)
+    assert (ours - theirs).norm() < 1e-3 * theirs.norm()
