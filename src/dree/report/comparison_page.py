@@ -11,9 +11,10 @@ from rich.table import Table as RichTable
 from dree.errors import DreeError
 from dree.evaluation.metrics import Metrics
 from dree.experiments import RunFolder
-from dree.experiments.naming import run_labels, stream_title
+from dree.experiments.naming import method_title, run_labels, stream_title
 from dree.experiments.summary import measured
 from dree.report.curves import learning_curves
+from dree.report.method_looks import method_looks
 from dree.report.numbers import memory_sections
 from dree.report.page import Heading, Picture, Section, Text, gaps_section, metrics_section, write_page
 from dree.report.routes import routes_grid
@@ -44,6 +45,8 @@ def write_comparison_page(
     titles = {name: task_title(name, task) for name, task in settings.test_tasks(stream).items()}
     values = {label: measured(run) for label, run in runs.items()}
     curves = {label: dict(zip(tasks, run.gaps()[1].T.tolist(), strict=True)) for label, run in runs.items()}
+    looks = method_looks({label: method_title(run.settings()) for label, run in runs.items()})
+    active = {task: stream.active(task) for task in tasks}
     final = {label: {task: gaps[-1] for task, gaps in by_task.items()} for label, by_task in curves.items()}
     sections: list[Section] = [
         Heading("Result"),
@@ -51,13 +54,13 @@ def write_comparison_page(
         metrics_section({label: dict(each.as_dict()) for label, each in values.items()}),
         Heading("Learning curves"),
         Picture.of(
-            learning_curves(epochs, curves, {task: stream.active(task) for task in tasks}, titles, from_best=True),
+            learning_curves(epochs, curves, active, titles, from_best=True, looks=looks),
             "Gap on each test task over the epochs, on the same axes. Grey: epochs in which the task takes part in "
             "training. A curve that rises after the grey shows forgetting.",
             "One panel per test task with the gap of each method over the epochs",
         ),
         gaps_section(final, titles, f"Gap on each test task at epoch {epochs[-1]}"),
-        *memory_sections({label: run.log("metrics.jsonl") for label, run in runs.items()}),
+        *memory_sections({label: run.log("metrics.jsonl") for label, run in runs.items()}, looks),
         Heading("Tasks"),
         *tasks_sections(stream, settings.seed),
         Heading("Routes"),

@@ -12,6 +12,7 @@ from dree.experiments.naming import method_title, stream_title
 from dree.experiments.summary import measured
 from dree.report.curves import learning_curves
 from dree.report.gallery import examples
+from dree.report.method_looks import method_looks
 from dree.report.numbers import memory_sections
 from dree.report.page import Heading, Picture, Section, Text, gaps_section, metrics_section, write_page
 from dree.report.routes import routes_grid
@@ -42,7 +43,13 @@ def write_run_page(path: Path) -> Path:
         gaps_section({name: {task: float(gap) for task, gap in row.items()} for name, row in final.items()}, titles),
         Heading("Learning curves"),
         Picture.of(
-            learning_curves(epochs, curves, {name: stream.active(name) for name in tasks}, titles),
+            learning_curves(
+                epochs,
+                curves,
+                {name: stream.active(name) for name in tasks},
+                titles,
+                looks=method_looks({"": method_title(settings)}),
+            ),
             "Gap on each test task over the epochs. Grey: epochs in which the task takes part in training.",
             "One panel per test task with its gap over the epochs",
         ),
@@ -54,7 +61,7 @@ def write_run_page(path: Path) -> Path:
             "Routes of the learned solver on test instances, the best over all starts and eight symmetric views",
             "Routes on one instance a task",
         ),
-        *memory_sections({settings.method: folder.log("metrics.jsonl")}),
+        *memory_sections({method_title(settings): folder.log("metrics.jsonl")}),
     ]
     facts = {
         "problem": settings.problem,
