@@ -90,6 +90,18 @@ def test_what_cannot_be_read_is_refused(write):
         check(write("a,b\n1,2\n"))
 
 
+def test_bad_rows_are_shown_where_the_depot_is_missing_or_elsewhere(write):
+    path = write("id,lat,lon,kg\na,48,11,3\nb,48.1,11,many\nc,,11,2\n")
+    for said, words in (((), "needs a depot"), (("--depot", "11,48"), "from the middle of the stops")):
+        result = dree("orders", "check", str(path), "--capacity", "20", *said)
+        assert result.returncode == 2
+        assert "Bad rows, which are left out: 2\n" in result.stdout
+        assert "  line 3: the demand is not a number: b,48.1,11,many\n" in result.stdout
+        assert result.stdout.endswith("  line 4: the latitude is missing: c,,11,2\n")
+        assert result.stderr.startswith("Error: ")
+        assert words in result.stderr
+
+
 def test_a_user_meets_a_sentence_and_no_traceback(write):
     result = dree("orders", "check", str(write("a,b\n1,2\n")))
     assert (result.returncode, result.stdout) == (2, "")

@@ -44,15 +44,28 @@ def check(
 
     The exit code is 0 where there is something to route, 1 where not, 2 where the file cannot be read.
     """
-    from dree.data.orders import read_orders
+    from dree.data.orders import DepotError, read_orders
     from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
 
-    read = read_orders(
-        file,
-        parse_columns(columns),
-        depot=None if depot is None else parse_depot(depot),
-        capacity=None if capacity is None else parse_capacity(capacity),
-    )
+    try:
+        read = read_orders(
+            file,
+            parse_columns(columns),
+            depot=None if depot is None else parse_depot(depot),
+            capacity=None if capacity is None else parse_capacity(capacity),
+        )
+    except DepotError as error:
+        _show(error.read, everything)
+        raise
+    _show(read, everything)
+    stops = sum(len(day.places) for day in read.days)
+    say(f"Stops to route: {stops}, days: {len(read.days)}." if stops else "There is nothing to route.")
+    if not stops:
+        raise typer.Exit(1)
+
+
+def _show(read: OrderFile, everything: bool) -> None:
+    """All that was understood of a file, and what was not."""
     console.print(_understood(read))
     for note in read.notes:
         say(f"Note: {note}")
@@ -62,10 +75,6 @@ def check(
         if len(read.days) > FEW and not everything:
             say(f"... and {len(read.days) - FEW} more days, to {read.days[-1].day}. All of them: --all")
     _say_bad(read.bad, everything)
-    stops = sum(len(day.places) for day in read.days)
-    say(f"Stops to route: {stops}, days: {len(read.days)}." if stops else "There is nothing to route.")
-    if not stops:
-        raise typer.Exit(1)
 
 
 def _understood(read: OrderFile) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from dree.tasks.orders import Orders
 
 NO_COLUMNS: Mapping[str, str] = {}
 
-__all__ = ["BadRow", "OrderFile", "read_orders"]
+__all__ = ["BadRow", "DepotError", "OrderFile", "read_orders"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,15 @@ class OrderFile:
         return self.days
 
 
+class DepotError(DreeError):
+    """There is no depot, or one too far away; `read` is what was understood of the file, all but its days."""
+
+    def __init__(self, words: str, read: OrderFile) -> None:
+        """Keep what was read beside the words."""
+        super().__init__(words)
+        self.read = read
+
+
 def read_orders(
     path: Path,
     columns: Mapping[str, str] = NO_COLUMNS,
@@ -64,15 +73,13 @@ def read_orders(
     demands = None if capacity is None else rows.demands(stops, capacity)
     rows.judge_repeated(days, stops)
     centre = rows.judge_far(stops)
-    check_distance(rows, depots, centre)
     by_day: dict[str, list[int]] = {}
     for index in stops:
         if not rows.reasons[index]:
             by_day.setdefault(days[index], []).append(index)
-    found = tuple(_day(rows, day, part, depots, demands, capacity) for day, part in sorted(by_day.items()))
-    return OrderFile(
+    read = OrderFile(
         path,
-        found,
+        (),
         tuple(sorted([*table.bad, *rows.bad()], key=lambda row: row.line)),
         table.encoding,
         table.delimiter,
@@ -82,6 +89,12 @@ def read_orders(
         (*table.notes, *depots.notes, *_notes(table, rows, capacity)),
         _command(path, columns, depot, capacity),
     )
+    try:
+        check_distance(rows, depots, centre)
+        found = tuple(_day(rows, day, part, depots, demands, capacity) for day, part in sorted(by_day.items()))
+    except DreeError as error:
+        raise DepotError(str(error), read) from None
+    return replace(read, days=found)
 
 
 def _command(
