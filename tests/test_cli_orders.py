@@ -69,7 +69,18 @@ def test_many_days_are_folded(write):
 
 def test_where_there_is_nothing_to_route_the_exit_code_is_1(write):
     assert check(write("lat,lon\n0,0\n"), code=1).endswith("There is nothing to route.\n")
-    assert "No bad rows.\nThere is nothing to route.\n" in check(write("lat,lon\n"), code=1)
+
+
+def test_headings_without_rows_are_called_that(write):
+    for text in ("id,lat,lon,kg\n", "id,lat,lon,kg\n,,,\n\n"):
+        output = check(write(text), "--capacity", 5, code=1)
+        assert output.endswith("\nThe file has headings and no rows. There is nothing to route.\n")
+        assert "latitude and longitude: columns lat, lon" in output
+        assert "none" not in output  # of the columns, of which nothing is known
+        assert "no column" not in output
+    assert "Bad rows, which are left out: 1\n  line 2: the header again" in check(write("lat,lon\nlat,lon\n"), code=1)
+    with pytest.raises(DreeError, match="has headings and no rows: add one for each order"):
+        invoke("solve", write("id,lat,lon,kg\n"))
 
 
 def test_columns_depot_and_capacity_can_be_said(write):

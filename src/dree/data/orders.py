@@ -29,6 +29,7 @@ class OrderFile:
 
     path: Path
     days: tuple[Orders, ...]  # sorted by date
+    rows: int  # below the headings that have the cells for a stop, clean or not
     bad: tuple[BadRow, ...]  # sorted by line
     encoding: str
     delimiter: str
@@ -38,10 +39,17 @@ class OrderFile:
     notes: tuple[str, ...]  # sentences that a person should read: what was assumed, what is not used
     command: str  # that shows all this, and every bad row
 
+    @property
+    def headings_alone(self) -> bool:
+        """Whether there is nothing below the headings."""
+        return not (self.rows or self.bad)
+
     def days_to_route(self) -> tuple[Orders, ...]:
         """The days; an error where there are none."""
         if not self.days:
-            raise DreeError(f"{self.path} has no stop that can be routed. See why with: {self.command}")
+            alone = "It has headings and no rows: add one for each order."
+            why = alone if self.headings_alone else f"See why with: {self.command}"
+            raise DreeError(f"{self.path} has no stop that can be routed. {why}")
         return self.days
 
 
@@ -80,6 +88,7 @@ def read_orders(
     read = OrderFile(
         path,
         (),
+        len(table.rows),
         tuple(sorted([*table.bad, *rows.bad()], key=lambda row: row.line)),
         table.encoding,
         table.delimiter,
@@ -139,7 +148,7 @@ def _notes(table: Table, rows: Rows, capacity: Decimal | None) -> list[str]:
         notes.append(
             f"The demands ({table.columns['demand'].name}) are not used: without --capacity there is one tour for all."
         )
-    if capacity is not None and "demand" not in table.columns:
+    if capacity is not None and "demand" not in table.columns and table.rows:
         notes.append("There is no column for demands: every stop counts 1.")
     clean = rows.places[rows.clean()]
     if not table.geographic and len(clean) and (np.abs(clean) <= (180, 90)).all() and _fine(clean):
