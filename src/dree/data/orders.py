@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dree.data.orders_depot import HOW, Depots, check_distance, find_depots
+from dree.data.orders_depot import HOW, Depots, at_depot, check_distance, find_depots
 from dree.data.orders_options import check_capacity, decimals
 from dree.data.orders_rows import Rows
 from dree.data.orders_table import BadRow, Table, read_table
@@ -19,6 +19,7 @@ from dree.problems.geography import Places
 from dree.tasks.orders import Orders
 
 NO_COLUMNS: Mapping[str, str] = {}
+NAMED = 5  # orders at the depot
 
 __all__ = ["BadRow", "DepotError", "OrderFile", "read_orders"]
 
@@ -81,10 +82,8 @@ def read_orders(
     demands = None if capacity is None else rows.demands(stops, capacity)
     rows.judge_repeated(days, stops)
     centre = rows.judge_far(stops)
-    by_day: dict[str, list[int]] = {}
-    for index in stops:
-        if not rows.reasons[index]:
-            by_day.setdefault(days[index], []).append(index)
+    there = [] if capacity is None else at_depot(rows, depots, days, stops)
+    by_day = _by_day(days, sorted({*stops} & {*rows.clean()} - {*there}))
     read = OrderFile(
         path,
         (),
@@ -95,15 +94,24 @@ def read_orders(
         rows.mark,
         {meaning: column.name for meaning, column in table.columns.items()},
         depots.how,
-        (*table.notes, *depots.notes, *_notes(table, rows, capacity)),
+        (*table.notes, *depots.notes, *_notes(table, rows, capacity), *_handed_over(table, there)),
         _command(path, columns, depot, capacity),
     )
     try:
         check_distance(rows, depots, centre)
-        found = tuple(_day(rows, day, part, depots, demands, capacity) for day, part in sorted(by_day.items()))
+        found = [_day(rows, day, part, depots, demands, capacity) for day, part in sorted(by_day.items())]
     except DreeError as error:
         raise DepotError(str(error), read) from None
-    return replace(read, days=found)
+    waiting = {day: tuple(map(table.name, part)) for day, part in _by_day(days, there).items()}
+    return replace(read, days=tuple(replace(day, at_depot=waiting.get(day.day, ())) for day in found))
+
+
+def _by_day(days: Sequence[str], chosen: Sequence[int]) -> dict[str, list[int]]:
+    """Some of the rows, by their days."""
+    found: dict[str, list[int]] = {}
+    for index in chosen:
+        found.setdefault(days[index], []).append(index)
+    return found
 
 
 def _command(
@@ -127,7 +135,7 @@ def _day(
     """The stops of one day, demands in the largest units of ten that make them and the capacity whole."""
     table, place = rows.table, depots.of(day)
     ids, called = table.cells("id"), table.cells("name")
-    names = tuple(ids[index] or called[index] or f"line {table.rows[index].line}" for index in part)
+    names = tuple(map(table.name, part))
     people = tuple(called[index] if ids[index] else "" for index in part)
     recipients = people if any(people) else None
     if demands is None or capacity is None:
@@ -139,6 +147,14 @@ def _day(
     whole = np.array([int(demand * units) for demand in chosen], np.int64)
     limit = int(capacity * units)
     return Orders(day, rows.places[part], names, table.geographic, place, whole, limit, units, recipients)
+
+
+def _handed_over(table: Table, there: Sequence[int]) -> list[str]:
+    """What is said of orders at the depot."""
+    if not there:
+        return []
+    names = ", ".join(map(table.name, there[:NAMED])) + (", ..." if len(there) > NAMED else "")
+    return [f"Orders at the depot itself: {len(there)} ({names}). They are handed over there and are on no route."]
 
 
 def _notes(table: Table, rows: Rows, capacity: Decimal | None) -> list[str]:
