@@ -144,7 +144,8 @@ def few_stops() -> Iterator[Case]:
     one_place = tuple(stop._replace(lat="48.2", lon="11.6") for stop in GOOD)
     yield Case("all at one place", written(table(one_place)).encode(), one_place)
     at_depot = tuple(stop._replace(lat=DEPOT.lat, lon=DEPOT.lon) for stop in GOOD)
-    yield Case("all at the depot", written(table(at_depot)).encode(), at_depot)
+    yield Case("all at the depot", written(table(at_depot)).encode(), ())
+    yield Case("two at the depot", written(table((*at_depot[:2], *GOOD[2:]))).encode(), GOOD[2:])
     for count in (1, 2, 3):
         yield Case(f"{count} stops", written(table(GOOD[:count])).encode(), GOOD[:count])
         yield Case(f"{count} stops, one tour", written(table(GOOD[:count], None)).encode(), GOOD[:count], options=())

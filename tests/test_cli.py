@@ -71,7 +71,9 @@ def test_an_existing_run_is_not_overwritten_but_resumed(place):
     assert "keeps its settings" in mixed.stderr
     refused = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo/dree", cwd=place)
     assert refused.returncode == 2
-    assert "exists already" in refused.stderr
+    assert "runs/demo/dree exists already." in refused.stderr
+    advice = "Continue it with dree run --resume runs/demo/dree, or choose another folder with --out."
+    assert advice in refused.stderr
     resumed = dree("run", "--resume", "runs/demo/dree", cwd=place)
     assert resumed.returncode == 0
     assert "is at epoch 5 of 5: it is finished" in resumed.stdout

@@ -69,7 +69,18 @@ def test_many_days_are_folded(write):
 
 def test_where_there_is_nothing_to_route_the_exit_code_is_1(write):
     assert check(write("lat,lon\n0,0\n"), code=1).endswith("There is nothing to route.\n")
-    assert "No bad rows.\nThere is nothing to route.\n" in check(write("lat,lon\n"), code=1)
+
+
+def test_headings_without_rows_are_called_that(write):
+    for text in ("id,lat,lon,kg\n", "id,lat,lon,kg\n,,,\n\n"):
+        output = check(write(text), "--capacity", 5, code=1)
+        assert output.endswith("\nThe file has headings and no rows. There is nothing to route.\n")
+        assert "latitude and longitude: columns lat, lon" in output
+        assert "none" not in output  # of the columns, of which nothing is known
+        assert "no column" not in output
+    assert "Bad rows, which are left out: 1\n  line 2: the header again" in check(write("lat,lon\nlat,lon\n"), code=1)
+    with pytest.raises(DreeError, match="has headings and no rows: add one for each order"):
+        invoke("solve", write("id,lat,lon,kg\n"))
 
 
 def test_columns_depot_and_capacity_can_be_said(write):
@@ -88,6 +99,18 @@ def test_the_file_s_name_is_the_day_where_there_is_no_date(write):
 def test_what_cannot_be_read_is_refused(write):
     with pytest.raises(DreeError, match="no columns for the place"):
         check(write("a,b\n1,2\n"))
+
+
+def test_bad_rows_are_shown_where_the_depot_is_missing_or_elsewhere(write):
+    path = write("id,lat,lon,kg\na,48,11,3\nb,48.1,11,many\nc,,11,2\n")
+    for said, words in (((), "needs a depot"), (("--depot", "11,48"), "from the middle of the stops")):
+        result = dree("orders", "check", str(path), "--capacity", "20", *said)
+        assert result.returncode == 2
+        assert "Bad rows, which are left out: 2\n" in result.stdout
+        assert "  line 3: the demand is not a number: b,48.1,11,many\n" in result.stdout
+        assert result.stdout.endswith("  line 4: the latitude is missing: c,,11,2\n")
+        assert result.stderr.startswith("Error: ")
+        assert words in result.stderr
 
 
 def test_a_user_meets_a_sentence_and_no_traceback(write):

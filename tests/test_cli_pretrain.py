@@ -60,6 +60,10 @@ def test_a_run_is_not_resumed_as_a_pretraining_nor_the_other_way_round(pretraine
     with pytest.raises(DreeError, match=r"is a pretraining, not a run\. Go on with: dree pretrain --resume"):
         invoke("run", "--resume", out)
     assert "is at iteration 12 of 12" in invoke("pretrain", "--resume", out)
+    with pytest.raises(
+        DreeError, match=r"Continue it with dree pretrain --resume .*, or choose another folder with --out"
+    ):
+        invoke("pretrain", "omni", "--out", out)
     with pytest.raises(DreeError, match="give --resume and nothing else"):
         invoke("pretrain", "--resume", out, "--problem", "tsp")
     for command in (["metrics"], ["report"]):

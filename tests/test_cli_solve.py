@@ -144,6 +144,19 @@ def test_rows_that_cannot_be_routed_are_said_aloud_everywhere(runs, tmp_path):
     assert "2 rows of orders.csv could not be used" in (tmp_path / "x.html").read_text()
 
 
+def test_an_order_at_the_depot_itself_gets_no_vehicle_and_is_not_lost(runs, tmp_path):
+    more = [["2026-03-04", "here", "48.5", "11.5", "8"], ["2026-03-04", "and here", "48.5", "11.5", "9"]]
+    file = write_orders(tmp_path / "orders.csv", stops=4, more=more)
+    words = ("solve", file, "--run", runs / "cvrp", "--depot", "48.5,11.5", "--capacity", 9, *all_outputs(tmp_path))
+    assert "Orders at the depot itself: 2 (here, and here)." in invoke(*words)
+    content = json.loads((tmp_path / "routes.json").read_text())
+    assert content["at_depot"] == ["here", "and here"]
+    assert min(content["lengths"]) > 0
+    assert sorted(node for route in content["routes"] for node in route) == [1, 2, 3, 4]
+    page = (tmp_path / "map.html").read_text()
+    assert "On no route, for they are at the depot itself: here, and here." in page
+
+
 def test_the_command_that_shows_such_rows_reads_the_file_in_the_same_way(runs, tmp_path):
     file = write_orders(tmp_path / "orders.csv", more=[["2026-03-04", "heavy", "52.5", "13.4", 99]])
     shown = invoke("solve", file, "--run", runs / "cvrp", "--capacity", 12.5, "--depot", "52.5,13.4")

@@ -116,6 +116,7 @@ def run(
     """Train a solver through a stream of tasks; killed at any moment, it goes on with --resume."""
     from dree.experiments import Run, preset
     from dree.experiments.configuration import changed_preset
+    from dree.experiments.folder import TakenError
     from dree.experiments.naming import check_ablation, run_name
     from dree.settings import parse_assignments
 
@@ -152,7 +153,11 @@ def run(
     if "options.without" in changes:
         check_ablation(changes.get("method", preset(preset_name).method))
     chosen = changed_preset(preset_name, changes)
-    _finish_run(Run.start(out or Path("runs") / run_name(chosen, preset_name), chosen, say, bars=bar))
+    try:
+        started = Run.start(out or Path("runs") / run_name(chosen, preset_name), chosen, say, bars=bar)
+    except TakenError as error:
+        raise error.to_command("dree run") from None
+    _finish_run(started)
 
 
 @app.command()

@@ -44,15 +44,29 @@ def check(
 
     The exit code is 0 where there is something to route, 1 where not, 2 where the file cannot be read.
     """
-    from dree.data.orders import read_orders
+    from dree.data.orders import DepotError, read_orders
     from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
 
-    read = read_orders(
-        file,
-        parse_columns(columns),
-        depot=None if depot is None else parse_depot(depot),
-        capacity=None if capacity is None else parse_capacity(capacity),
-    )
+    try:
+        read = read_orders(
+            file,
+            parse_columns(columns),
+            depot=None if depot is None else parse_depot(depot),
+            capacity=None if capacity is None else parse_capacity(capacity),
+        )
+    except DepotError as error:
+        _show(error.read, everything)
+        raise
+    _show(read, everything)
+    stops = sum(len(day.places) for day in read.days)
+    if not stops:
+        say(f"{'The file has headings and no rows. ' * read.headings_alone}There is nothing to route.")
+        raise typer.Exit(1)
+    say(f"Stops to route: {stops}, days: {len(read.days)}.")
+
+
+def _show(read: OrderFile, everything: bool) -> None:
+    """All that was understood of a file, and what was not."""
     console.print(_understood(read))
     for note in read.notes:
         say(f"Note: {note}")
@@ -61,11 +75,8 @@ def check(
         console.print(_days(read.days if everything else read.days[:FEW]))
         if len(read.days) > FEW and not everything:
             say(f"... and {len(read.days) - FEW} more days, to {read.days[-1].day}. All of them: --all")
-    _say_bad(read.bad, everything)
-    stops = sum(len(day.places) for day in read.days)
-    say(f"Stops to route: {stops}, days: {len(read.days)}." if stops else "There is nothing to route.")
-    if not stops:
-        raise typer.Exit(1)
+    if not read.headings_alone:
+        _say_bad(read.bad, everything)
 
 
 def _understood(read: OrderFile) -> Table:
@@ -82,13 +93,16 @@ def _understood(read: OrderFile) -> Table:
         "text": f"{read.encoding}, delimiter {DELIMITERS.get(read.delimiter, read.delimiter)}, "
         f"decimal {MARKS[read.decimal]}",
         "place": f"{kind}: columns {', '.join(read.columns[meaning] for meaning in place)}{_around(read.days)}",
-        "date": _column(read, "date") or f"none; the file's name: {day_of_file(read.path)}",
-        "demand": _column(read, "demand") or "none",
-        "id": _column(read, "id") or "none",
-        "name": _column(read, "name") or "none",
-        "depot": read.depot,
-        "routes": _routes(read.days),
     }
+    if read.rows:  # columns without anything in them are passed over
+        lines |= {
+            "date": _column(read, "date") or f"none; the file's name: {day_of_file(read.path)}",
+            "demand": _column(read, "demand") or "none",
+            "id": _column(read, "id") or "none",
+            "name": _column(read, "name") or "none",
+            "depot": read.depot,
+            "routes": _routes(read.days),
+        }
     table = Table(title=f"{read.path.name}: what was understood", title_justify="left", show_header=False)
     for name, words in lines.items():
         table.add_row(name, _plain(words))

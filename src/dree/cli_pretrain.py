@@ -30,6 +30,7 @@ def pretrain(
     resume: Annotated[Path | None, typer.Option(help="Go on with an interrupted pretraining in this folder.")] = None,
 ) -> None:
     """Meta-learn a model to start from: dree run --solver omni --start FOLDER. Killed, it goes on with --resume."""
+    from dree.experiments.folder import TakenError
     from dree.experiments.pretrain import Pretraining
     from dree.experiments.pretrain_settings import BASE, pretrain_preset
     from dree.settings import override, parse_assignments
@@ -47,7 +48,11 @@ def pretrain(
         return
     chosen = override(pretrain_preset(preset), {**given, **parse_assignments(settings or [])})
     name = f"{BASE}-{chosen.problem}-{preset}-seed{chosen.seed}"
-    _finish(Pretraining.start(out or Path("runs") / name, chosen, say))
+    try:
+        started = Pretraining.start(out or Path("runs") / name, chosen, say)
+    except TakenError as error:
+        raise error.to_command("dree pretrain") from None
+    _finish(started)
 
 
 def _finish(pretraining: Pretraining) -> None:

@@ -205,7 +205,7 @@ def _write(plan: Plan, shares: list[Share], source: OrderFile | None, wanted: Wa
     if wanted.html:
         from dree.report.map_page import write_map
 
-        say(f"Map: {write_map(wanted.html, plan, shares, _warnings(source))}")
+        say(f"Map: {write_map(wanted.html, plan, shares, _warnings(source, plan.orders))}")
     if wanted.picture:
         from dree.report import save
         from dree.report.plan_picture import draw_plan
@@ -213,9 +213,11 @@ def _write(plan: Plan, shares: list[Share], source: OrderFile | None, wanted: Wa
         say(f"Picture: {save(draw_plan(plan), wanted.picture)}")
 
 
-def _warnings(source: OrderFile | None) -> list[str]:
+def _warnings(source: OrderFile | None, orders: Orders) -> list[str]:
     """What whoever looks at the map must know."""
-    if source is None or not source.bad:
-        return []
-    rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
-    return [f"{rows} of {source.path.name} could not be used; what they order is on no route."]
+    there = f"On no route, for they are at the depot itself: {', '.join(orders.at_depot)}."
+    warnings = [there] if orders.at_depot else []
+    if source is not None and source.bad:
+        rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
+        warnings.append(f"{rows} of {source.path.name} could not be used; what they order is on no route.")
+    return warnings

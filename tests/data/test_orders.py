@@ -244,11 +244,13 @@ def test_an_excel_file_in_german_is_read(read):
 
 
 def test_where_nothing_is_left_there_are_no_days(read):
-    file = read(HEADER)
-    assert (file.days, file.bad) == ((), ())
+    headings, file = read(HEADER), read("lat,lon\n,\n0,0\n")
+    assert (headings.days, headings.bad, headings.rows) == ((), (), 0)
+    with pytest.raises(DreeError, match="has headings and no rows"):
+        headings.days_to_route()
+    assert (file.days, bad(file)) == ((), [(3, "the place is (0, 0)")])
     with pytest.raises(DreeError, match=r"has no stop that can be routed. See why with: dree orders check"):
         file.days_to_route()
-    assert bad(read("lat,lon\n,\n0,0\n")) == [(3, "the place is (0, 0)")]
 
 
 def test_demands_that_are_no_numbers_at_all_are_refused(read):

@@ -226,6 +226,12 @@ def test_reports_about_kept_runs_need_no_data(tmp_path, monkeypatch):
     ]
     invoke("plot", "curves", one, two, "--out", "curves.png")
     assert (tmp_path / "curves.png").stat().st_size > 1000
+    invoke("report", one)
+    page = (one / "report.html").read_text()
+    assert "Not shown: There is no file or folder " in page  # of examples of the tasks
+    assert "Not shown: its weights are not kept." in page
+    invoke("report", one, two, "--out", "both.html")
+    assert "Not shown: dree: its weights are not kept. mt-ref: its weights" in (tmp_path / "both.html").read_text()
     invoke("results", "add", one, two, "--folder", "kept")
     assert (tmp_path / "kept/tsp-lade-sh-2/tsp-lade-sh-2-dree-seed0-fp32/manifest.json").is_file()
     invoke("results", "write", "--folder", "kept", "--out", "page.md")

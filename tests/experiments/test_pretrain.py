@@ -136,8 +136,11 @@ def test_what_cannot_go_on_says_why(tmp_path):
         checkpoint.unlink()
     with pytest.raises(DreeError, match="has no checkpoint any more"):
         Pretraining.resume(tmp_path / "out")
-    with pytest.raises(DreeError, match="exists already"):
+    with pytest.raises(DreeError, match=r"exists already\. Choose another folder\.$"):
         Pretraining.start(tmp_path / "out", tiny())
+    fresh = Pretraining.start(tmp_path / "fresh", tiny())
+    with pytest.raises(DreeError, match=r"so Pretraining\.resume\(path\) begins it again from the start; or"):
+        Pretraining.start(fresh.folder.path, tiny())
     with pytest.raises(DreeError, match="is not a run"):
         Pretraining.resume(tmp_path)
 

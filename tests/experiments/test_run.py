@@ -115,7 +115,9 @@ def test_another_seed_gives_other_numbers(tmp_path, finished):
 
 def test_an_existing_folder_is_never_overwritten(finished):
     before = sorted((path, path.read_bytes()) for path in finished.folder.path.rglob("*") if path.is_file())
-    with pytest.raises(DreeError, match=r"exists already\. Continue it with --resume"):
+    with pytest.raises(
+        DreeError, match=r"exists already\. Continue it with Run\.resume\(path\), or choose another folder\.$"
+    ):
         Run.start(finished.folder.path, TINY)
     assert before == sorted((path, path.read_bytes()) for path in finished.folder.path.rglob("*") if path.is_file())
 
@@ -125,7 +127,9 @@ def test_a_run_that_crashed_before_its_first_checkpoint_begins_again_and_says_so
     monkeypatch.setattr(run, "checkpoint", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run.finish()
-    with pytest.raises(DreeError, match=r"It has no checkpoint yet, so --resume begins it again from the start"):
+    with pytest.raises(
+        DreeError, match=r"has no checkpoint yet, so Run\.resume\(path\) begins it again from the start; or"
+    ):
         Run.start(run.folder.path, TINY)
     Run.resume(run.folder.path).finish()
     for name in ("metrics.jsonl", "gaps.csv"):
@@ -158,7 +162,7 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_again(finished):
     before = (finished.folder.path / "metrics.jsonl").read_bytes()
     with pytest.raises(DreeError, match="no checkpoint any more"):
         Run.resume(finished.folder.path)
-    with pytest.raises(DreeError, match=r"exists already\. Choose another folder"):
+    with pytest.raises(DreeError, match=r"exists already\. Choose another folder\.$"):
         Run.start(finished.folder.path, TINY)
     assert (finished.folder.path / "metrics.jsonl").read_bytes() == before
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from dree.experiments import DEMO, Run, RunFolder, load_solver
 from dree.experiments.demo import demo_settings
 from dree.report.comparison_page import comparison_table, write_comparison_page
 from dree.report.run_page import write_run_page
-from dree.report.solutions import learned_solutions, reference_solutions
+from dree.report.solutions import reference_solutions, solved_tests, titled
 from run_folders import run_with_gaps
 
 TINY = {"epochs": 5, "batches": 3, "batch_size": 4, "test_instances": 1, "solver.width": 16, "solver.layers": 1}
@@ -62,6 +63,40 @@ def test_the_page_has_both_methods_their_metrics_pictures_and_memory(demo, tmp_p
     assert "http" not in text.replace("http-equiv", "")
 
 
+def pictures_and_words(page):
+    text = re.sub(r"data:image[^\"]*", "", page.read_text())
+    return text.count("<img"), re.sub(r"\s+", " ", re.sub("<.*?>", " ", text))
+
+
+def test_without_weights_the_pages_have_all_but_the_routes_and_say_so(demo, tmp_path):
+    kept = [shutil.copytree(path, tmp_path / path.name, ignore=shutil.ignore_patterns("checkpoint")) for path in demo]
+    whole, alone = (pictures_and_words(write_run_page(path)) for path in (demo[1], kept[1]))
+    assert alone[0] == whole[0] - 1 == 3  # curves, tasks and memory
+    assert "Routes Not shown: its weights are not kept. Memory" in alone[1]
+    assert "Not shown" not in whole[1]
+    number, words = pictures_and_words(write_comparison_page(kept, tmp_path / "page.html"))
+    assert number == 3
+    assert "Not shown: fine-tuning: its weights are not kept. dree: its weights are not kept." in words
+    number, words = pictures_and_words(write_comparison_page([demo[0], kept[1]], tmp_path / "page.html"))
+    assert number == 4
+    assert "Not shown: dree: its weights are not kept. The first test instance" in words
+
+
+def test_a_damaged_checkpoint_keeps_the_page_from_having_routes_only(demo, tmp_path):
+    path = shutil.copytree(demo[0], tmp_path / "run")
+    for checkpoint in (path / "checkpoint").iterdir():
+        checkpoint.write_bytes(b"damaged")
+    number, words = pictures_and_words(write_run_page(path))
+    assert number == 2
+    assert "Routes Not shown: " in words
+
+
+def test_times_that_are_not_kept_are_not_called_none(demo, tmp_path):
+    path = shutil.copytree(demo[0], tmp_path / "run")
+    (path / "timings.jsonl").unlink()
+    assert "learning time not kept" in pictures_and_words(write_run_page(path))[1]
+
+
 def test_runs_of_other_streams_or_tests_are_not_compared(tmp_path):
     row = [[5.0] * 6]
     first = run_with_gaps(tmp_path / "a", row, [0], LAWS)
@@ -85,8 +120,8 @@ def test_the_references_routes_have_the_references_cost():
 
 
 def test_another_solver_routes_what_a_run_was_tested_on(demo):
-    theirs = learned_solutions(demo[1], "x")
-    ours = learned_solutions(demo[0], "x", load_solver(demo[1]))
+    theirs = titled(solved_tests(demo[1]), "x")
+    ours = titled(solved_tests(demo[0], load_solver(demo[1])), "x")
     assert [each.title for each in ours.values()] == [each.title for each in theirs.values()]
     assert [each.actions for each in ours.values()] == [each.actions for each in theirs.values()]
 

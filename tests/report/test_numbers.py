@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dree.report.method_looks import METHOD_COLOURS
 from dree.report.numbers import draw_numbers, memory_sections, own_numbers
-from dree.report.style import line_colour
 
 COMMON = {"task": "E20", "loss": -1.0, "cost": 5.0}
 PLAIN = [{"epoch": 1, **COMMON}, {"epoch": 2, **COMMON}]
@@ -34,7 +34,7 @@ def test_each_number_has_a_panel_in_units_for_people():
     assert values[:3] == [[4, 8], [1, 3], [0, 3]]
     assert np.isnan(values[3][0])
     assert values[3][1] == 25
-    assert {line.get_color() for line in lines} == {line_colour(1)}  # the colour of its learning curve
+    assert {line.get_color() for line in lines} == {METHOD_COLOURS["dree"]}  # the colour of its learning curve
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["dree"]
 
 

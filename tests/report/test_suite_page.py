@@ -12,6 +12,7 @@ from suite_examples import EVIL, LAWS, example_suite
 
 from dree.errors import DreeError
 from dree.experiments import RunFolder
+from dree.report.method_looks import method_looks
 from dree.report.suite_groups import RunGroup, view_of
 from dree.report.suite_page import Suite, write_suite_page
 from run_folders import run_with_gaps
@@ -141,7 +142,10 @@ def test_runs_of_another_stream_and_unfinished_runs(tmp_path):
     first = run_with_gaps(tmp_path / "a", [row, row], [0, 100], LAWS, epochs=100)
     half = run_with_gaps(tmp_path / "b", [row], [0], LAWS, epochs=100, method="dree")
     other = run_with_gaps(tmp_path / "c", [row], [0], LAWS, epochs=50)
-    view = view_of(RunGroup("G", {"whole": first, "half": half, "other": other}), ["whole", "half", "other"])
+    view = view_of(
+        RunGroup("G", {"whole": first, "half": half, "other": other}),
+        method_looks({name: name for name in ("whole", "half", "other")}),
+    )
     assert [row.note for row in view.tables[0].rows] == ["", "up to epoch 0 of 100"]
     assert len(view.missing) == 1
     assert "another stream" in view.missing[0]
@@ -152,7 +156,7 @@ def test_a_long_log_is_thinned_out(tmp_path):
     path = run_with_gaps(tmp_path / "a", [[5.0] * 6], [0], LAWS)
     for epoch in range(1, 1001):
         RunFolder(path).append("metrics.jsonl", {"epoch": epoch, "replays": float("nan") if epoch == 1 else epoch})
-    line = view_of(RunGroup("G", {"a": path}), ["a"]).plain["numbers"]["panels"][0]["lines"][0]
+    line = view_of(RunGroup("G", {"a": path}), method_looks({"a": "a"})).plain["numbers"]["panels"][0]["lines"][0]
     assert (line["x"][0], line["x"][-1], len(line["x"])) == (1, 1000, 250)
     assert line["y"][0] is None  # JSON has no NaN
 

@@ -108,7 +108,7 @@ def test_no_state_is_made_for_orders_that_are_refused(tmp_path, kept, case):
 
 
 @pytest.mark.parametrize(
-    "name", ["utf-16 '\\r\\n'", "demands of halves", "all at the depot", "1 stops", "a plane", "one tour"]
+    "name", ["utf-16 '\\r\\n'", "demands of halves", "two at the depot", "1 stops", "a plane", "one tour"]
 )
 def test_odd_orders_are_learned_as_a_first_day(tmp_path, kept, name):
     (case,) = (case for case in all_cases() if case.name == name)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 
-from dree.data.orders_depot import HOW, Depots, check_distance, find_depots
+from dree.data.orders_depot import HOW, Depots, at_depot, check_distance, find_depots
 from dree.data.orders_options import check_capacity, decimals
 from dree.data.orders_rows import Rows
 from dree.data.orders_table import BadRow, Table, read_table
@@ -19,8 +19,9 @@ from dree.problems.geography import Places
 from dree.tasks.orders import Orders
 
 NO_COLUMNS: Mapping[str, str] = {}
+NAMED = 5  # orders at the depot
 
-__all__ = ["BadRow", "OrderFile", "read_orders"]
+__all__ = ["BadRow", "DepotError", "OrderFile", "read_orders"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,7 @@ class OrderFile:
 
     path: Path
     days: tuple[Orders, ...]  # sorted by date
+    rows: int  # below the headings that have the cells for a stop, clean or not
     bad: tuple[BadRow, ...]  # sorted by line
     encoding: str
     delimiter: str
@@ -38,11 +40,27 @@ class OrderFile:
     notes: tuple[str, ...]  # sentences that a person should read: what was assumed, what is not used
     command: str  # that shows all this, and every bad row
 
+    @property
+    def headings_alone(self) -> bool:
+        """Whether there is nothing below the headings."""
+        return not (self.rows or self.bad)
+
     def days_to_route(self) -> tuple[Orders, ...]:
         """The days; an error where there are none."""
         if not self.days:
-            raise DreeError(f"{self.path} has no stop that can be routed. See why with: {self.command}")
+            alone = "It has headings and no rows: add one for each order."
+            why = alone if self.headings_alone else f"See why with: {self.command}"
+            raise DreeError(f"{self.path} has no stop that can be routed. {why}")
         return self.days
+
+
+class DepotError(DreeError):
+    """There is no depot, or one too far away; `read` is what was understood of the file, all but its days."""
+
+    def __init__(self, words: str, read: OrderFile) -> None:
+        """Keep what was read beside the words."""
+        super().__init__(words)
+        self.read = read
 
 
 def read_orders(
@@ -64,24 +82,36 @@ def read_orders(
     demands = None if capacity is None else rows.demands(stops, capacity)
     rows.judge_repeated(days, stops)
     centre = rows.judge_far(stops)
-    check_distance(rows, depots, centre)
-    by_day: dict[str, list[int]] = {}
-    for index in stops:
-        if not rows.reasons[index]:
-            by_day.setdefault(days[index], []).append(index)
-    found = tuple(_day(rows, day, part, depots, demands, capacity) for day, part in sorted(by_day.items()))
-    return OrderFile(
+    there = [] if capacity is None else at_depot(rows, depots, days, stops)
+    by_day = _by_day(days, sorted({*stops} & {*rows.clean()} - {*there}))
+    read = OrderFile(
         path,
-        found,
+        (),
+        len(table.rows),
         tuple(sorted([*table.bad, *rows.bad()], key=lambda row: row.line)),
         table.encoding,
         table.delimiter,
         rows.mark,
         {meaning: column.name for meaning, column in table.columns.items()},
         depots.how,
-        (*table.notes, *depots.notes, *_notes(table, rows, capacity)),
+        (*table.notes, *depots.notes, *_notes(table, rows, capacity), *_handed_over(table, there)),
         _command(path, columns, depot, capacity),
     )
+    try:
+        check_distance(rows, depots, centre)
+        found = [_day(rows, day, part, depots, demands, capacity) for day, part in sorted(by_day.items())]
+    except DreeError as error:
+        raise DepotError(str(error), read) from None
+    waiting = {day: tuple(map(table.name, part)) for day, part in _by_day(days, there).items()}
+    return replace(read, days=tuple(replace(day, at_depot=waiting.get(day.day, ())) for day in found))
+
+
+def _by_day(days: Sequence[str], chosen: Sequence[int]) -> dict[str, list[int]]:
+    """Some of the rows, by their days."""
+    found: dict[str, list[int]] = {}
+    for index in chosen:
+        found.setdefault(days[index], []).append(index)
+    return found
 
 
 def _command(
@@ -105,7 +135,7 @@ def _day(
     """The stops of one day, demands in the largest units of ten that make them and the capacity whole."""
     table, place = rows.table, depots.of(day)
     ids, called = table.cells("id"), table.cells("name")
-    names = tuple(ids[index] or called[index] or f"line {table.rows[index].line}" for index in part)
+    names = tuple(map(table.name, part))
     people = tuple(called[index] if ids[index] else "" for index in part)
     recipients = people if any(people) else None
     if demands is None or capacity is None:
@@ -119,6 +149,14 @@ def _day(
     return Orders(day, rows.places[part], names, table.geographic, place, whole, limit, units, recipients)
 
 
+def _handed_over(table: Table, there: Sequence[int]) -> list[str]:
+    """What is said of orders at the depot."""
+    if not there:
+        return []
+    names = ", ".join(map(table.name, there[:NAMED])) + (", ..." if len(there) > NAMED else "")
+    return [f"Orders at the depot itself: {len(there)} ({names}). They are handed over there and are on no route."]
+
+
 def _notes(table: Table, rows: Rows, capacity: Decimal | None) -> list[str]:
     """What a person should know of how the rows were read."""
     notes = []
@@ -126,7 +164,7 @@ def _notes(table: Table, rows: Rows, capacity: Decimal | None) -> list[str]:
         notes.append(
             f"The demands ({table.columns['demand'].name}) are not used: without --capacity there is one tour for all."
         )
-    if capacity is not None and "demand" not in table.columns:
+    if capacity is not None and "demand" not in table.columns and table.rows:
         notes.append("There is no column for demands: every stop counts 1.")
     clean = rows.places[rows.clean()]
     if not table.geographic and len(clean) and (np.abs(clean) <= (180, 90)).all() and _fine(clean):

@@ -60,6 +60,11 @@ def find_depots(rows: Rows, days: Sequence[str], given: Place | None) -> Depots:
     return Depots(None, {}, frozenset(marked), "none")
 
 
+def at_depot(rows: Rows, depots: Depots, days: Sequence[str], stops: Sequence[int]) -> list[int]:
+    """The clean stops at the very place of their day's depot, to which no vehicle has to drive."""
+    return [index for index in stops if not rows.reasons[index] and _place(rows, index) == depots.of(days[index])]
+
+
 def check_distance(rows: Rows, depots: Depots, centre: Place | None) -> None:
     """Refuse a depot on another continent than the stops."""
     for place in {depots.every_day, *depots.by_day.values()} - {None} if centre is not None else ():

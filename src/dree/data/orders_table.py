@@ -51,6 +51,12 @@ class Table:
         index = self.columns[meaning].index
         return [row.cells[index] for row in self.rows]
 
+    def name(self, index: int) -> str:
+        """What the stop of a row is called: its id, else its name, else its line."""
+        row = self.rows[index]
+        cells = (row.cells[self.columns[meaning].index] for meaning in ("id", "name") if meaning in self.columns)
+        return next(filter(None, cells), f"line {row.line}")
+
 
 def read_table(path: Path, given: Mapping[str, str]) -> Table:
     """The table in a file; `given` are the names of columns that a person has said."""

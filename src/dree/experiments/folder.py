@@ -12,28 +12,22 @@ import csv
 import fcntl
 import io
 import json
-import platform
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from dree.errors import DreeError
+from dree.experiments.circumstances import circumstances
 from dree.experiments.configuration import RecordedSettings, RunSettings
 from dree.files import write_text
 from dree.lifelong.checkpoint import checkpoints
 from dree.settings import build
-from dree.solvers.precision import precision_on
 from dree.tasks import Stream
 from dree.tasks.lade import LadeStream
 
@@ -46,6 +40,29 @@ OWN_FILES = re.compile(r"checkpoint|\.lock|\.?(manifest\.json|(metrics|timings)\
 
 class BusyError(DreeError):
     """A folder that another process is working on."""
+
+
+class TakenError(DreeError):
+    """A place for a new run where there is something already."""
+
+    def __init__(self, path: Path, resume: str, choose: str = "another folder") -> None:
+        """`resume` and `choose` are what to do, in the words of whoever asks: of a program, or of a command."""
+        if not (path / "manifest.json").exists():
+            go_on = "It is no run. Choose"
+        elif RunFolder(path).solver_alone:
+            go_on = "It is a solver alone. Choose"
+        elif checkpoints(RunFolder(path).checkpoints):
+            go_on = f"Continue it with {resume}, or choose"
+        elif (log := path / "metrics.jsonl").exists() and log.stat().st_size:  # a kept run, which cannot go on
+            go_on = "Choose"
+        else:
+            go_on = f"It has no checkpoint yet, so {resume} begins it again from the start; or choose"
+        super().__init__(f"{path} exists already. {go_on} {choose}.")
+        self.path = path
+
+    def to_command(self, command: str) -> TakenError:
+        """The same, said to whoever gave a command such as `dree run`."""
+        return TakenError(self.path, f"{command} --resume {self.path}", "another folder with --out")
 
 
 class RunFolder:
@@ -70,7 +87,7 @@ class RunFolder:
             "settings": settings.spelled_out(),
             "data": {},
             **record,
-            **_circumstances(settings),
+            **circumstances(settings),
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -245,58 +262,7 @@ class Onlooker(RunFolder):
         """Nothing."""
 
 
-def check_new(path: Path) -> None:
+def check_new(path: Path, resume: str = "Run.resume(path)") -> None:
     """Refuse a place for a new run where there is something already."""
     if path.exists():
-        if not (path / "manifest.json").exists():
-            go_on = "It is no run. Choose"
-        elif RunFolder(path).solver_alone:
-            go_on = "It is a solver alone. Choose"
-        elif checkpoints(RunFolder(path).checkpoints):
-            go_on = "Continue it with --resume, or choose"
-        elif (log := path / "metrics.jsonl").exists() and log.stat().st_size:  # a kept run: --resume refuses it
-            go_on = "Choose"
-        else:
-            go_on = "It has no checkpoint yet, so --resume begins it again from the start; or choose"
-        raise DreeError(f"{path} exists already. {go_on} another folder with --out.")
-
-
-def _circumstances(settings: RunSettings) -> dict[str, Any]:
-    device = settings.torch_device()
-    packages = ("dree", "torch", "numpy", "safetensors")
-    return {
-        "command": ["dree", *sys.argv[1:]],
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in packages}},
-        "commit": _commit(),
-        "hardware": {
-            "device": torch.cuda.get_device_name() if device.type == "cuda" else _processor(),
-            "machine": platform.machine(),
-            "threads": torch.get_num_threads(),
-            "precision": precision_on(device, settings.learning.precision, learning=True),
-        },
-    }
-
-
-def _processor() -> str:
-    """The processor's name where the system tells it."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def _commit() -> str | None:
-    """The commit of the source tree this package runs from, if it is one."""
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
-    try:
-        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
+        raise TakenError(path, resume)

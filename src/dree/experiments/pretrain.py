@@ -64,7 +64,7 @@ class Pretraining:
     @staticmethod
     def start(path: Path, settings: PretrainSettings, say: Say = print) -> Pretraining:
         """A new pretraining in a new folder."""
-        check_new(path)
+        check_new(path, "Pretraining.resume(path)")
         if settings.reference == "hgs":
             try:
                 HGS().made()

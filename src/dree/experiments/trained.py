@@ -95,7 +95,7 @@ def _from_folder(path: Path, say: Callable[[str], object]) -> tuple[RunFolder, d
         if folder.log("metrics.jsonl"):
             raise DreeError(
                 f"{path} has no checkpoint any more, and so no solver. What was measured is still there: "
-                f"dree metrics {path}, or dree plot curves {path}"
+                f"dree metrics {path}, dree plot curves {path}, or dree report {path}"
             )
         raise DreeError(f"{path} has no checkpoint yet. Continue it with: {command} --resume {path}")
     return folder, state

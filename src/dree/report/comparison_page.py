@@ -11,14 +11,15 @@ from rich.table import Table as RichTable
 from dree.errors import DreeError
 from dree.evaluation.metrics import Metrics
 from dree.experiments import RunFolder
-from dree.experiments.naming import run_labels, stream_title
+from dree.experiments.naming import method_title, run_labels, stream_title
 from dree.experiments.summary import measured
 from dree.report.curves import learning_curves
+from dree.report.method_looks import method_looks
 from dree.report.numbers import memory_sections
 from dree.report.page import Heading, Picture, Section, Text, gaps_section, metrics_section, write_page
 from dree.report.routes import routes_grid
-from dree.report.run_page import tasks_sections
-from dree.report.solutions import learned_solutions, reference_solutions
+from dree.report.run_page import learning_time, tasks_sections
+from dree.report.solutions import reference_solutions, solved_runs, solved_tests, titled
 from dree.report.style import task_title
 from dree.report.tables import metrics_table
 from dree.solvers import Solver
@@ -39,11 +40,13 @@ def write_comparison_page(
     """
     runs = _runs(paths)
     first = next(iter(runs.values()))
-    settings, stream = first.settings(), first.settings().stream()
+    settings, stream = first.settings(), first.stream()
     epochs, _, tasks = first.gaps()
     titles = {name: task_title(name, task) for name, task in settings.test_tasks(stream).items()}
     values = {label: measured(run) for label, run in runs.items()}
     curves = {label: dict(zip(tasks, run.gaps()[1].T.tolist(), strict=True)) for label, run in runs.items()}
+    looks = method_looks({label: method_title(run.settings()) for label, run in runs.items()})
+    active = {task: stream.active(task) for task in tasks}
     final = {label: {task: gaps[-1] for task, gaps in by_task.items()} for label, by_task in curves.items()}
     sections: list[Section] = [
         Heading("Result"),
@@ -51,17 +54,17 @@ def write_comparison_page(
         metrics_section({label: dict(each.as_dict()) for label, each in values.items()}),
         Heading("Learning curves"),
         Picture.of(
-            learning_curves(epochs, curves, {task: stream.active(task) for task in tasks}, titles, from_best=True),
+            learning_curves(epochs, curves, active, titles, from_best=True, looks=looks),
             "Gap on each test task over the epochs, on the same axes. Grey: epochs in which the task takes part in "
             "training. A curve that rises after the grey shows forgetting.",
             "One panel per test task with the gap of each method over the epochs",
         ),
         gaps_section(final, titles, f"Gap on each test task at epoch {epochs[-1]}"),
-        *memory_sections({label: run.log("metrics.jsonl") for label, run in runs.items()}),
+        *memory_sections({label: run.log("metrics.jsonl") for label, run in runs.items()}, looks),
         Heading("Tasks"),
-        *tasks_sections(stream, settings.seed),
+        *tasks_sections(settings),
         Heading("Routes"),
-        _routes(runs, others or {}),
+        *_routes(runs, others or {}),
     ]
     name = title or ", ".join(runs)
     subtitle = f"{settings.problem.upper()} solvers learned by different methods through one stream of tasks"
@@ -93,33 +96,39 @@ def _in_words(metrics: Mapping[str, Metrics]) -> str:
     return " ".join([*each, "The points above the best are what a method has forgotten."])
 
 
-def _routes(runs: Mapping[str, RunFolder], others: Mapping[str, Solver]) -> Picture:
-    """A row for each task: the reference where it is stored, then every run and other solver, on the same instance."""
+def _routes(runs: Mapping[str, RunFolder], others: Mapping[str, Solver]) -> list[Section]:
+    """A row for each task: the reference where it is stored, then every run and other solver, on the same instance.
+
+    Runs without a solver are named instead, with the reason.
+    """
     first = next(iter(runs.values()))
-    columns = [reference_solutions(first.settings())]
-    columns += [learned_solutions(run.path, label) for label, run in runs.items()]
-    columns += [learned_solutions(first.path, label, solver) for label, solver in others.items()]
+    solved, without = solved_runs({label: run.path for label, run in runs.items()})
+    solved |= {label: solved_tests(first.path, solver) for label, solver in others.items()}
+    words = [Text(" ".join(["Not shown:", *(f"{label}: {why}" for label, why in without.items())]))] if without else []
+    if not solved:
+        return [*words]
+    columns = [reference_solutions(first.settings()), *(titled(each, label) for label, each in solved.items())]
     shown = [column for column in columns if len(column) == len(columns[-1])]
     elsewhere = f" {', '.join(others)} was learned elsewhere, and longer." if others else ""
-    return Picture.of(
+    picture = Picture.of(
         routes_grid([column[law] for law in shown[-1] for column in shown], len(shown)),
         "The first test instance of each task, routed by the reference and by the learned solvers: the best over all "
         f"starts and eight symmetric views. Beside a solver's name: how much longer its routes are.{elsewhere}",
         "Routes of the reference and of every solver on one instance a task",
     )
+    return [*words, picture]
 
 
 def _facts(runs: Mapping[str, RunFolder]) -> dict[str, str]:
     settings = {label: run.settings() for label, run in runs.items()}
     manifest, first = next(iter(runs.values())).manifest(), next(iter(settings.values()))
-    seconds = {label: sum(row["seconds"] for row in run.log("timings.jsonl")) for label, run in runs.items()}
     batches = {label: each.known_batches or "unknown" for label, each in settings.items()}
     return {
         "problem": first.problem,
         "scenario": stream_title(first, next(iter(runs.values())).stream()),
         "new batches an epoch": ", ".join(f"{label} {number}" for label, number in batches.items()),
         "seed": ", ".join(dict.fromkeys(str(each.seed) for each in settings.values())),
-        "learning time": ", ".join(f"{label} {time:.0f} s" for label, time in seconds.items()),
+        "learning time": ", ".join(f"{label} {learning_time(run)}" for label, run in runs.items()),
         "hardware": f"{manifest['hardware']['device']}, {manifest['hardware']['threads']} threads",
         "versions": f"dree {manifest['versions']['dree']}, torch {manifest['versions']['torch']}",
         "started": manifest["created"],

@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import NDArray
 
 from dree.errors import DreeError
+from dree.report.method_looks import Look, method_looks
 from dree.report.style import (
     BAND,
     GRID,
@@ -26,8 +27,6 @@ from dree.report.style import (
     columns_for,
     figure_with_layout,
     law_title,
-    line_colour,
-    line_style,
     tidy,
 )
 
@@ -58,15 +57,18 @@ def learning_curves(
     active: Mapping[str, Sequence[tuple[int, int]]],
     titles: Mapping[str, str] | None = None,
     from_best: bool = False,
+    looks: Mapping[str, Look] | None = None,
 ) -> Figure:
     """Gap over epochs with a grey band where the task takes part in training; a dot marks each best gap.
 
     `gaps` maps a task to its gaps, or a method to such a mapping. Gaps much larger than most put the axis on
     a logarithmic scale, or cut it where some gap is not positive; its label says so. With `from_best` the axis is
     plain and has room for what follows each best gap, where forgetting shows; what is above before that is cut.
+    `looks` are those of the lines, where their names do not say whose they are.
     """
     methods = _by_method(gaps)
     tasks = _check(epochs, methods, active)
+    looks = looks or method_looks({method: method for method in methods})
     every = [gap for curves in methods.values() for gap in curves.values()]
     scale = scale_from_best(every) if from_best else scale_for(every)
     columns = columns_for(len(tasks))
@@ -81,12 +83,12 @@ def learning_curves(
         task = tasks[index]
         frame_panel(axes, (titles or {}).get(task, law_title(task)), epochs, scale)
         mark_active(axes, active.get(task, ()))
-        for number, (method, curves) in enumerate(methods.items()):
-            draw_curve(axes, epochs, curves[task], number, method, label_best=len(methods) == 1)
+        for method, curves in methods.items():
+            draw_curve(axes, epochs, curves[task], looks[method], method, label_best=len(methods) == 1)
         axes.tick_params(labelbottom=index + columns >= len(tasks))
     figure.supxlabel("epoch", fontsize=LABEL, color=MUTED)
     figure.supylabel(scale.label, fontsize=LABEL, color=MUTED)
-    add_legend(figure, list(methods))
+    add_legend(figure, looks)
     return figure
 
 
@@ -193,18 +195,17 @@ def draw_curve(
     axes: Axes,
     epochs: Sequence[int],
     gap: Sequence[float],
-    number: int,
+    look: Look,
     method: str,
     label_best: bool,
 ) -> None:
     """One line and a dot at its best value, with the value in words where there is only one line."""
-    colour = line_colour(number)
     few = len(epochs) <= 15
     axes.plot(
         epochs,
         gap,
-        color=colour,
-        linestyle=line_style(number),
+        color=look.colour,
+        linestyle=look.dashes,
         linewidth=1.3,
         marker="." if few else "",
         markersize=4,
@@ -219,7 +220,7 @@ def draw_curve(
         marker="o",
         markersize=4.6,
         markerfacecolor="white",
-        markeredgecolor=colour,
+        markeredgecolor=look.colour,
         markeredgewidth=1.2,
         label="_best",
         zorder=4,
@@ -236,11 +237,11 @@ def legend_height(methods: Sequence[str], width: float) -> float:
     return 0.15 * max(2, -(-len(labels) // _columns_that_fit(labels, width)))
 
 
-def add_legend(figure: Figure, methods: Sequence[str]) -> None:
+def add_legend(figure: Figure, looks: Mapping[str, Look]) -> None:
     """Above the panels: the methods' lines, the ring of a best gap and the band of active epochs."""
     handles: list[Line2D | Patch] = [
-        Line2D([], [], color=line_colour(i), linestyle=line_style(i), linewidth=1.6, label=method or "gap")
-        for i, method in enumerate(methods)
+        Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=1.6, label=method or "gap")
+        for method, look in looks.items()
     ]
     ring = Line2D([], [], linestyle="", marker="o", markersize=5, markerfacecolor="white", label=MARKS[0])
     ring.set_markeredgecolor(MUTED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from dree.report.curves import ROUND
+from dree.report.method_looks import Look, method_looks
 from dree.report.page import Heading, Picture, Section
 from dree.report.style import (
     GRID,
@@ -19,8 +20,6 @@ from dree.report.style import (
     MUTED,
     columns_for,
     figure_with_layout,
-    line_colour,
-    line_style,
     tidy,
 )
 
@@ -40,8 +39,9 @@ def own_numbers(log: Log) -> list[str]:
     return list(dict.fromkeys(name for row in log for name in row if name not in EVERY_METHOD))
 
 
-def draw_numbers(logs: Mapping[str, Log]) -> Figure | None:
+def draw_numbers(logs: Mapping[str, Log], looks: Mapping[str, Look] | None = None) -> Figure | None:
     """A panel for each number, with a line for each method (method -> log) that has it; None where none has any."""
+    looks = looks or method_looks({method: method for method in logs})
     names = list(dict.fromkeys(name for log in logs.values() for name in own_numbers(log)))
     if not names:
         return None
@@ -56,11 +56,11 @@ def draw_numbers(logs: Mapping[str, Log]) -> Figure | None:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=ROUND))
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
-        for number, (method, log) in enumerate(logs.items()):
+        for method, log in logs.items():
             if name in own_numbers(log):
                 values = unit * np.array([row.get(name, np.nan) for row in log], dtype=float)
                 epochs = [row["epoch"] for row in log]
-                style: Any = {"color": line_colour(number), "linestyle": line_style(number), "linewidth": 1.3}
+                style: Any = {"color": looks[method].colour, "linestyle": looks[method].dashes, "linewidth": 1.3}
                 axes.plot(epochs, values, **style, marker="." if len(log) == 1 else "", label=method, zorder=3)
         shown = np.concatenate([line.get_ydata() for line in axes.get_lines()])
         if np.nanmin(shown) >= 0:
@@ -70,24 +70,23 @@ def draw_numbers(logs: Mapping[str, Log]) -> Figure | None:
         axes.remove()
     figure.supxlabel("epoch", fontsize=LABEL, color=MUTED)
     if len(logs) > 1:
-        _add_legend(figure, (method for method, log in logs.items() if own_numbers(log)), list(logs))
+        _add_legend(figure, {method: looks[method] for method, log in logs.items() if own_numbers(log)})
     return figure
 
 
-def memory_sections(logs: Mapping[str, Log]) -> list[Section]:
+def memory_sections(logs: Mapping[str, Log], looks: Mapping[str, Look] | None = None) -> list[Section]:
     """The same as part of a page; nothing where no method has numbers of its own."""
-    figure = draw_numbers(logs)
+    figure = draw_numbers(logs, looks)
     if figure is None:
         return []
     caption = "What is remembered and how often it is replayed, epoch by epoch, as far as a method reports it."
     return [Heading("Memory"), Picture.of(figure, caption, "One panel per number that a method reports of itself")]
 
 
-def _add_legend(figure: Figure, shown: Iterable[str], methods: list[str]) -> None:
+def _add_legend(figure: Figure, looks: Mapping[str, Look]) -> None:
     handles = [
-        Line2D([], [], color=line_colour(i), linestyle=line_style(i), linewidth=1.6, label=method)
-        for method in shown
-        for i in [methods.index(method)]
+        Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=1.6, label=method)
+        for method, look in looks.items()
     ]
     figure.legend(
         handles=handles,

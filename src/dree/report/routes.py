@@ -84,13 +84,14 @@ def draw_routes(
     title: str,
     demands: Sequence[int] | NDArray[np.int64] | None = None,
     capacity: int | None = None,
+    length: str = "",
 ) -> Figure:
-    """One solution, with a legend of its routes and their loads."""
+    """One solution, with a legend of its routes and their loads; `length` is its length in words, if it has a unit."""
     solution = Solution(coords, actions, problem, title, demands, capacity)
     tsp = problem == "tsp"
     sheet = Sheet(1, 1, side=4.2, below=UNDER, right=0.12 if tsp else 1.25, bottom=0.25 if tsp else 0.0)
     figure = sheet.figure()
-    axes = _draw(figure, sheet, (0, 0), solution, numbers=True)
+    axes = _draw(figure, sheet, (0, 0), solution, length, numbers=True)
     if tsp:
         add_legend_below(figure, [_key(solution)])
         return figure
@@ -113,18 +114,18 @@ def routes_grid(solutions: Sequence[Solution], columns: int | None = None) -> Fi
     sheet = Sheet(columns, -(-len(solutions) // columns), side=3.0, below=UNDER)
     figure = sheet.figure()
     for index, solution in enumerate(solutions):
-        _draw(figure, sheet, divmod(index, columns), solution, numbers=False)
+        _draw(figure, sheet, divmod(index, columns), solution, "", numbers=False)
     return figure
 
 
-def _draw(figure: Figure, sheet: Sheet, place: tuple[int, int], solution: Solution, numbers: bool) -> Axes:
+def _draw(figure: Figure, sheet: Sheet, place: tuple[int, int], solution: Solution, length: str, numbers: bool) -> Axes:
     """Nodes, routes in their colours with pale legs to and from the depot, and what labels find room."""
     points = np.asarray(solution.coords, dtype=np.float64)
     axes = sheet.panel(figure, *place, solution.title, bounds(points))
     routes = solution.routes
     tsp = solution.problem == "tsp"
     many = "" if tsp else f", {len(routes)} route{'s' * (len(routes) > 1)}"
-    axes.set_xlabel(f"length {solution.length:.3f}{many}", fontsize=LABEL, color=MUTED, labelpad=4)
+    axes.set_xlabel(f"length {length or f'{solution.length:.3f}'}{many}", fontsize=LABEL, color=MUTED, labelpad=4)
     areas = _areas(solution)
     for number, route in enumerate(routes):
         colour = line_colour(number)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from dree.errors import DreeError
 from dree.experiments import RunFolder, RunSettings
-from dree.experiments.naming import run_labels
+from dree.experiments.naming import method_title, run_labels
 from dree.experiments.summary import own_columns
 from dree.report.curves import (
     add_legend,
@@ -22,6 +22,7 @@ from dree.report.curves import (
     mark_active,
     scale_for,
 )
+from dree.report.method_looks import Look, method_looks
 from dree.report.style import INK, LABEL, MUTED, TITLE, figure_with_layout, task_title
 from dree.tasks import Stream
 
@@ -50,13 +51,14 @@ def run_curves(paths: Sequence[Path]) -> Figure:
     labels = run_labels([run.path for run in runs], [run.settings for run in runs])
     problems = list(dict.fromkeys(run.settings.problem for run in runs))
     strips = max(len(run.gaps) for run in runs)
+    looks = method_looks({label: method_title(run.settings) for label, run in zip(labels, runs, strict=True)})
     width = COLUMN * len(problems) + 0.3
-    figure = figure_with_layout(width, STRIP * strips + 0.7 + legend_height(list(dict.fromkeys(labels)), width))
+    figure = figure_with_layout(width, STRIP * strips + 0.7 + legend_height(list(looks), width))
     columns = figure.subfigures(1, len(problems), squeeze=False)[0]
     for column, problem in zip(columns, problems, strict=True):
         same = {label: run for label, run in zip(labels, runs, strict=True) if run.settings.problem == problem}
-        _draw_column(column, same, list(dict.fromkeys(labels)))
-    add_legend(figure, list(dict.fromkeys(labels)))
+        _draw_column(column, same, looks)
+    add_legend(figure, looks)
     return figure
 
 
@@ -74,7 +76,9 @@ def mean_curves(lines: Mapping[str, Sequence[Path]]) -> Figure:
     gaps = {label: {law: _mean(same, law, epochs) for law in same[0].gaps} for label, same in runs.items()}
     stream = every[0].stream
     titles = panel_titles(every[0])
-    return learning_curves(epochs, gaps, {law: stream.active(law) for law in titles}, titles, from_best=True)
+    looks = method_looks({label: method_title(same[0].settings) for label, same in runs.items()})
+    active = {law: stream.active(law) for law in titles}
+    return learning_curves(epochs, gaps, active, titles, from_best=True, looks=looks)
 
 
 def _mean(runs: Sequence[DrawnRun], law: str, epochs: Sequence[int]) -> list[float]:
@@ -83,7 +87,7 @@ def _mean(runs: Sequence[DrawnRun], law: str, epochs: Sequence[int]) -> list[flo
     return [float(np.mean([gaps.get(epoch, np.nan) for gaps in known])) for epoch in epochs]
 
 
-def _draw_column(figure: SubFigure, runs: dict[str, DrawnRun], labels: list[str]) -> None:
+def _draw_column(figure: SubFigure, runs: dict[str, DrawnRun], looks: Mapping[str, Look]) -> None:
     """The strips of one problem, in the order of the stream."""
     first = next(iter(runs.values()))
     _check_stream(list(runs.values()))
@@ -95,7 +99,7 @@ def _draw_column(figure: SubFigure, runs: dict[str, DrawnRun], labels: list[str]
         frame_panel(axes, titles[law], epochs, scale)
         mark_active(axes, first.stream.active(law))
         for label, run in runs.items():
-            draw_curve(axes, run.epochs, run.gaps[law], labels.index(label), label, label_best=len(runs) == 1)
+            draw_curve(axes, run.epochs, run.gaps[law], looks[label], label, label_best=len(runs) == 1)
     figure.suptitle(first.settings.problem.upper(), fontsize=TITLE + 2, color=INK, weight="bold")
     figure.supxlabel("epoch", fontsize=LABEL, color=MUTED)
     figure.supylabel(scale.label, fontsize=LABEL, color=MUTED)

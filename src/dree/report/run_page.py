@@ -7,18 +7,20 @@ from pathlib import Path
 
 from rich.table import Table as RichTable
 
-from dree.experiments import RunFolder
+from dree.errors import DreeError
+from dree.experiments import RunFolder, RunSettings
 from dree.experiments.naming import method_title, stream_title
 from dree.experiments.summary import measured
 from dree.report.curves import learning_curves
 from dree.report.gallery import examples
+from dree.report.method_looks import method_looks
 from dree.report.numbers import memory_sections
 from dree.report.page import Heading, Picture, Section, Text, gaps_section, metrics_section, write_page
 from dree.report.routes import routes_grid
-from dree.report.solutions import learned_solutions
+from dree.report.solutions import solved_runs, titled
 from dree.report.style import task_title
 from dree.report.tables import Value, metrics_table
-from dree.tasks import Stream, SyntheticStream
+from dree.tasks import SyntheticStream
 
 
 def metrics_summary(path: Path) -> RichTable:
@@ -28,10 +30,10 @@ def metrics_summary(path: Path) -> RichTable:
 
 
 def write_run_page(path: Path) -> Path:
-    """Write `report.html` into a run's folder, from what the run has logged so far."""
+    """Write `report.html` into a run's folder, from what the run has logged so far; without weights without routes."""
     folder = RunFolder.open(path)
     settings, manifest, found = folder.settings(), folder.manifest(), _metrics(folder)
-    stream = settings.stream()
+    stream = folder.stream()
     epochs, matrix, tasks = folder.gaps()
     titles = {name: task_title(name, task) for name, task in settings.test_tasks(stream).items()}
     curves = {name: matrix[:, column].tolist() for column, name in enumerate(tasks)}
@@ -42,19 +44,21 @@ def write_run_page(path: Path) -> Path:
         gaps_section({name: {task: float(gap) for task, gap in row.items()} for name, row in final.items()}, titles),
         Heading("Learning curves"),
         Picture.of(
-            learning_curves(epochs, curves, {name: stream.active(name) for name in tasks}, titles),
+            learning_curves(
+                epochs,
+                curves,
+                {name: stream.active(name) for name in tasks},
+                titles,
+                looks=method_looks({"": method_title(settings)}),
+            ),
             "Gap on each test task over the epochs. Grey: epochs in which the task takes part in training.",
             "One panel per test task with its gap over the epochs",
         ),
         Heading("Tasks"),
-        *tasks_sections(stream, settings.seed),
+        *tasks_sections(settings),
         Heading("Routes"),
-        Picture.of(
-            routes_grid(list(learned_solutions(path).values())),
-            "Routes of the learned solver on test instances, the best over all starts and eight symmetric views",
-            "Routes on one instance a task",
-        ),
-        *memory_sections({settings.method: folder.log("metrics.jsonl")}),
+        _routes(path),
+        *memory_sections({method_title(settings): folder.log("metrics.jsonl")}),
     ]
     facts = {
         "problem": settings.problem,
@@ -62,7 +66,7 @@ def write_run_page(path: Path) -> Path:
         "method": method_title(settings),
         "seed": str(settings.seed),
         "hardware": f"{manifest['hardware']['device']}, {manifest['hardware']['threads']} threads",
-        "learning time": f"{sum(row['seconds'] for row in folder.log('timings.jsonl')):.0f} s",
+        "learning time": learning_time(folder),
         "versions": f"dree {manifest['versions']['dree']}, torch {manifest['versions']['torch']}",
         "started": manifest["created"],
     }
@@ -70,15 +74,37 @@ def write_run_page(path: Path) -> Path:
     return write_page(folder.report, path.name, subtitle, sections, facts, shlex.join(manifest["command"]))
 
 
-def tasks_sections(stream: Stream, seed: int) -> list[Section]:
-    """An example of each task that the stream is tested on."""
+def _routes(path: Path) -> Section:
+    """Routes of the learned solver; or why there are none."""
+    solved, without = solved_runs({"": path})
+    if without:
+        return Text(f"Not shown: {without['']}")
+    return Picture.of(
+        routes_grid(list(titled(solved[""]).values())),
+        "Routes of the learned solver on test instances, the best over all starts and eight symmetric views",
+        "Routes on one instance a task",
+    )
+
+
+def learning_time(folder: RunFolder) -> str:
+    """How long a run has learned, as far as that is kept."""
+    timings = folder.log("timings.jsonl")
+    return f"{sum(row['seconds'] for row in timings):.0f} s" if timings else "not kept"
+
+
+def tasks_sections(settings: RunSettings) -> list[Section]:
+    """An example of each task that a run is tested on; or why there are none, where its data are elsewhere."""
+    try:
+        stream = settings.stream()
+    except DreeError as error:
+        return [Text(f"Not shown: {error}")]
     if isinstance(stream, SyntheticStream):
         words = "One example of each principal task; the stream goes through these in order."
         caption = "Principal tasks"
     else:
         words = "One example of each day that is tested: some of its packages, drawn at random."
         caption = "Days of the process tests"
-    return [Text(words), Picture.of(examples(stream.tests(), seed), caption, "One example of each task")]
+    return [Text(words), Picture.of(examples(stream.tests(), settings.seed), caption, "One example of each task")]
 
 
 def _rows(epochs: list[int]) -> dict[int, int]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from dree.data import TestSet
+from dree.errors import DreeError
 from dree.evaluation.answers import answer
 from dree.experiments import RunFolder, RunSettings, load_solver
 from dree.experiments.material import load_tests
+from dree.lifelong.checkpoint import checkpoints
 from dree.report.routes import Solution
 from dree.report.style import law_title
 from dree.solvers import Solver
@@ -34,11 +36,25 @@ def solved_tests(path: Path, solver: Solver | None = None) -> dict[str, Solved]:
     return found
 
 
-def learned_solutions(path: Path, label: str = "", solver: Solver | None = None) -> dict[str, Solution]:
-    """The same as pictures are given them: the title says how far they are from the reference's."""
+def solved_runs(runs: Mapping[str, Path]) -> tuple[dict[str, dict[str, Solved]], dict[str, str]]:
+    """By what they are called, the routes of the runs that still have their solvers; and why others have none."""
+    solved, without = {}, {}
+    for label, path in runs.items():
+        if not checkpoints(RunFolder.open(path).checkpoints):
+            without[label] = "its weights are not kept."
+            continue
+        try:
+            solved[label] = solved_tests(path)
+        except DreeError as error:
+            without[label] = str(error)
+    return solved, without
+
+
+def titled(solved: Mapping[str, Solved], label: str = "") -> dict[str, Solution]:
+    """Solutions as pictures are given them: the title says how far they are from the reference's."""
     return {
         law: replace(solution, title=f"{solution.title}{label and ', '}{label}: {gap:+z.1f} %")
-        for law, (solution, gap) in solved_tests(path, solver).items()
+        for law, (solution, gap) in solved.items()
     }
 
 

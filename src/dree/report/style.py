@@ -68,12 +68,12 @@ def task_title(name: str, task: Task) -> str:
 
 
 def line_colour(index: int) -> str:
-    """The colour of the line (or route) with this number; they repeat after eight."""
+    """The colour of the route with this number; they repeat after eight. Methods have their own: `method_looks`."""
     return LINE_COLOURS[index % len(LINE_COLOURS)]
 
 
 def line_style(index: int) -> Dashes:
-    """The dashes of the line with this number: solid while colours are new, other dashes when they repeat."""
+    """The dashes of the route with this number: solid while colours are new, other dashes when they repeat."""
     return LINE_STYLES[index // len(LINE_COLOURS) % len(LINE_STYLES)]
 
 

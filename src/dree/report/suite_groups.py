@@ -19,10 +19,11 @@ from dree.experiments import RunFolder
 from dree.experiments.naming import stream_title
 from dree.experiments.summary import measured, own_columns
 from dree.report.curves import scale_from_best
+from dree.report.method_looks import Look
 from dree.report.numbers import TITLES, own_numbers
 from dree.report.page import Row, Table
 from dree.report.run_curves import DrawnRun, panel_titles, read_run
-from dree.report.style import line_colour, line_style
+from dree.report.style import LINE_STYLES
 from dree.report.suite_routes import routes_data
 from dree.report.tables import NOTHING, smallest, write_seconds, write_value
 
@@ -71,8 +72,8 @@ class GroupView:
     missing: tuple[str, ...] = ()  # why a run is not shown at all
 
 
-def view_of(group: RunGroup, labels: Sequence[str]) -> GroupView:
-    """What is shown of a group; `labels` are those of all groups, so that a method has one colour on the page."""
+def view_of(group: RunGroup, looks: Mapping[str, Look]) -> GroupView:
+    """What is shown of a group; `looks` are those of all groups, so that a method has one colour on the page."""
     runs, missing = _readable(group)
     if not runs:
         return GroupView(group.title, "", (), (), missing=tuple(missing))
@@ -81,7 +82,7 @@ def view_of(group: RunGroup, labels: Sequence[str]) -> GroupView:
     logs = {label: folder.log("metrics.jsonl") for label, folder in folders.items()}
     routes, without_routes = routes_data({label: run.path for label, run in runs.items()}, panel_titles(first))
     plain = {
-        "methods": [_method(label, list(labels)) for label in runs],
+        "methods": [_method(label, looks[label]) for label in runs],
         "curves": _curves(runs),
         "numbers": _numbers(logs),
         "routes": routes,
@@ -109,11 +110,8 @@ def _readable(group: RunGroup) -> tuple[dict[str, DrawnRun], list[str]]:
     return runs, missing
 
 
-def _method(label: str, labels: list[str]) -> Plain:
-    index = labels.index(label)
-    solid = line_style(0)
-    dash = DASHES[0] if line_style(index) == solid else DASHES[index // 8 % len(DASHES)]
-    return {"name": label, "colour": line_colour(index), "dash": dash}
+def _method(label: str, look: Look) -> Plain:
+    return {"name": label, "colour": look.colour, "dash": DASHES[LINE_STYLES.index(look.dashes)]}
 
 
 def _curves(runs: Mapping[str, DrawnRun]) -> Plain:

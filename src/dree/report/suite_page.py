@@ -13,6 +13,7 @@ from dree.errors import DreeError
 from dree.evaluation.metrics import MEASURES, METRICS
 from dree.experiments.tables import PaperTable, Value
 from dree.files import write_bytes
+from dree.report.method_looks import method_looks
 from dree.report.page import Picture, template
 from dree.report.paper_tables import best_columns, write_difference, write_value
 from dree.report.suite_groups import RunGroup, view_of
@@ -63,8 +64,8 @@ class _Table:
 
 def write_suite_page(target: Path, suite: Suite) -> Path:
     """Write the page. Runs that cannot be shown are named under what is missing, with the reason."""
-    labels = list(dict.fromkeys(label for group in suite.groups for label in group.runs))
-    groups = [view_of(group, labels) for group in suite.groups]
+    looks = method_looks({label: label for group in suite.groups for label in group.runs})
+    groups = [view_of(group, looks) for group in suite.groups]
     html = template("suite.html.j2").render(
         suite=suite,
         measures=_measures(suite),

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dree.errors import DreeError
 from dree.experiments import RunFolder
 from dree.report.routes import Solution
-from dree.report.solutions import Solved, reference_solutions, solved_tests
+from dree.report.solutions import Solved, reference_solutions, solved_runs
 from dree.report.style import LINE_COLOURS
 
 REFERENCE = "reference"
@@ -22,16 +21,8 @@ def routes_data(runs: Mapping[str, Path], titles: Mapping[str, str]) -> tuple[di
 
     None where there is no run to show. `titles` are those of the tests.
     """
-    solved: dict[str, dict[str, Solved]] = {}
-    without = []
-    for label, path in runs.items():
-        if not any(RunFolder.open(path).checkpoints.glob("*.safetensors")):
-            without.append(f"{label}: its weights are not kept.")
-            continue
-        try:
-            solved[label] = solved_tests(path)
-        except DreeError as error:
-            without.append(f"{label}: {error}")
+    solved, lacking = solved_runs(runs)
+    without = [f"{label}: {why}" for label, why in lacking.items()]
     if not solved:
         return None, without
     settings = RunFolder.open(runs[next(iter(solved))]).settings()

@@ -33,6 +33,7 @@ def as_plain(plan: Plan) -> dict[str, Any]:
         "cost": plan.length,
         "routes": [[stop + first for stop in route] for route in plan.routes],
         "lengths": plan.lengths,
+        "at_depot": list(orders.at_depot),
     }
     if plan.loads is not None:
         content |= {"loads": plan.loads, "capacity": plan.capacity}

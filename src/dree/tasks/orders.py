@@ -39,6 +39,7 @@ class Orders:
     recipients: tuple[str, ...] | None = (
         None  # [M] who is there, where that is said beside the names; empty: nobody knows
     )
+    at_depot: tuple[str, ...] = ()  # orders that are handed over at the depot itself, which are no stops
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a day's work."""

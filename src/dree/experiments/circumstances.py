@@ -1,0 +1,58 @@
+"""Under which circumstances a run was started: its manifest has them, so that its results can be understood later."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dree.experiments.configuration import RunSettings
+from dree.solvers.precision import precision_on
+
+
+def circumstances(settings: RunSettings) -> dict[str, Any]:
+    """The command, the time, the versions, the commit and the hardware."""
+    device = settings.torch_device()
+    packages = ("dree", "torch", "numpy", "safetensors")
+    return {
+        "command": ["dree", *sys.argv[1:]],
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in packages}},
+        "commit": _commit(),
+        "hardware": {
+            "device": torch.cuda.get_device_name() if device.type == "cuda" else _processor(),
+            "machine": platform.machine(),
+            "threads": torch.get_num_threads(),
+            "precision": precision_on(device, settings.learning.precision, learning=True),
+        },
+    }
+
+
+def _processor() -> str:
+    """The processor's name where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _commit() -> str | None:
+    """The commit of the source tree this package runs from, if it is one."""
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
