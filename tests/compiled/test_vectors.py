@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dree.compiled.vectors import dot, exp, larger, load, repeat, splat, store, total
+from dree.compiled.vectors import by_head, dot, exp, larger, load, repeat, splat, store, total
 
 
 def run(kernel, *arrays):
@@ -37,19 +37,20 @@ def test_arithmetic_is_done_in_every_lane(lanes):
 
 @pytest.mark.parametrize(("heads", "width"), [(1, 1), (1, 5), (2, 6), (8, 128), (3, 12)])
 def test_lanes_are_repeated_and_products_added_up_over_them(heads, width):
-    given, tiled, sums, whole = numbers(2, width), numbers(width), numbers(heads), numbers(1)
+    given, tiled, sums, whole = numbers(2, width), numbers(width), numbers(heads), numbers(2)
 
     def kernel(given, tiled, sums, whole):
         one, other = load(given, 0, width), load(given, width, width)
         store(tiled, 0, repeat(load(given, 0, heads), width))
-        store(sums, 0, dot(one, other, heads))
+        store(sums, 0, by_head(one, other, heads))
         whole[0] = total(one)
+        whole[1] = dot(one, other)
 
     run(kernel, given, tiled, sums, whole)
     one, other = given
     assert (tiled == np.tile(one[:heads], width // heads)).all()
     np.testing.assert_allclose(sums, (one * other).reshape(-1, heads).sum(0), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(whole, [one.sum()], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(whole, [one.sum(), one @ other], rtol=1e-5, atol=1e-6)
 
 
 def test_exponentials_are_those_of_numpy_wherever_they_fit():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
+import numba
 import pytest
 import torch
 from hypothesis import given, settings
@@ -158,6 +160,13 @@ def test_starts_may_be_any_and_any_number(problem):
     assert tours.actions[0, 0].equal(tours.actions[0, 1])
 
 
+@pytest.mark.parametrize("start", [-1, 9])
+def test_a_start_that_is_no_node_is_refused(start):
+    instances = random_instances("tsp", 2, 9, seed=0)
+    with pytest.raises(IndexError, match="starts must be nodes, 0 to 8"):
+        small_solver("tsp").solve(instances, torch.tensor([[0], [start]]))
+
+
 def test_where_kernels_do_not_serve_tours_are_made_by_pytorch(problem, monkeypatch):
     instances = random_instances(problem, 3, 9, seed=0)
     solver = small_solver(problem)
@@ -176,10 +185,12 @@ def test_kernels_serve_single_precision_on_a_cpu_with_numba(monkeypatch):
     assert not compiled.serve(cpu, single, compiled.NODES + 1)
     assert not compiled.serve(cpu, torch.float64, 5)
     assert not compiled.serve(torch.device("cuda"), single, 5)
-    monkeypatch.setattr(compiled, "find_spec", lambda name: None)
-    compiled._able.cache_clear()
+    monkeypatch.setattr(compiled, "_able", compiled._able.__wrapped__)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "numba", None)  # importing it fails
+        assert not compiled.serve(cpu, single, 5)
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     assert not compiled.serve(cpu, single, 5)
-    compiled._able.cache_clear()
 
 
 def test_a_kernel_is_kept_under_a_name_of_all_the_files_it_comes_from(monkeypatch, tmp_path):

@@ -6,7 +6,6 @@ Nothing else here is imported where there is no Numba, and nothing before a kern
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 
 import torch
 
@@ -20,4 +19,9 @@ def serve(device: torch.device, dtype: torch.dtype, nodes: int) -> bool:
 
 @cache
 def _able() -> bool:
-    return find_spec("numba") is not None
+    """With a Numba that suits the other packages, and that may compile."""
+    try:
+        import numba
+    except ImportError:
+        return False
+    return not numba.config.DISABLE_JIT

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dree.compiled.vectors import dot, exp, larger, load, repeat, splat, store, total
+from dree.compiled.vectors import by_head, dot, exp, larger, load, repeat, splat, store, total
 
 LAST, KEY, VALUE, POINTER, FIRST = range(5)  # the groups of nodes, as POMO projects them; of CVRP the last is the load
 LANES = 16  # of nodes, where heads do not matter
@@ -38,7 +38,7 @@ def compare(query, nodes, scores, row, H, D):
     """The attention scores of a query at all nodes, as a row of a table [..., N, H]."""
     for j in range(nodes.shape[1]):
         key = load(nodes, place(nodes, KEY, j), D)
-        store(scores, (row * nodes.shape[1] + j) * H, dot(query, key, H))
+        store(scores, (row * nodes.shape[1] + j) * H, by_head(query, key, H))
 
 
 @part
@@ -61,11 +61,11 @@ def attend(table, current, context, share, nodes, legal, count, weights, H, D):
 
 
 @part
-def point(seen, nodes, offset, legal, count, clipped, W, D):
+def point(seen, nodes, offset, legal, count, clipped, D):
     """The tanh of the scores of the open nodes, and of nodes beyond them, which are never chosen."""
     for i in range(count):
         pointer = load(nodes, place(nodes, POINTER, legal[i]), D)
-        clipped[i] = total(dot(seen, pointer, W)) + offset[legal[i]]
+        clipped[i] = dot(seen, pointer) + offset[legal[i]]
     one, two = splat(ONE, LANES), splat(TWO, LANES)
     for i in range(0, count, LANES):
         store(clipped, i, one - two / (exp(two * load(clipped, i, LANES)) + one))
@@ -129,7 +129,7 @@ def unattend(to_seen, inverse, weights, nodes, to_nodes, slopes, legal, count, H
     mean = splat(ZERO, H)
     for i in range(count):
         weight, where = load(weights, i * H, H) * inverse, place(nodes, VALUE, legal[i])
-        slope = weight * dot(to_seen, load(nodes, where, D), H)
+        slope = weight * by_head(to_seen, load(nodes, where, D), H)
         add(to_nodes, where, repeat(weight, D) * to_seen, D)
         store(weights, i * H, weight)
         store(slopes, i * H, slope)

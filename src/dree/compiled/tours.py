@@ -177,7 +177,6 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def rollout_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
     """Makes some tours of some instances; a length of zero is of one that does not end."""
     D = H * d
-    W = 32 if D % 32 == 0 else H  # as many lanes as keep an instruction busy
 
     def rollout(batch, uniform, lengths, clip, rows, tours):
         room = make_room(batch.packed.shape[1], H, D)
@@ -187,7 +186,7 @@ def rollout_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
             for p in range(tours[0], tours[1]):
                 current = batch.actions[b, p, 0]
                 _, remaining = set_out(room, current, routed, H, D)
-                load_left, share, sound, t = capacity - demands[current], ONE, True, 1
+                load_left, sound, t = capacity - demands[current], True, 1
                 while remaining > 0 or (routed and current != 0):
                     count = choices(room, remaining, current, demands, load_left, routed)
                     if count == 0 or t == batch.actions.shape[2]:
@@ -195,18 +194,18 @@ def rollout_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
                         break
                     pick = 0
                     if count > 1:
-                        if routed:
-                            share = np.float32(load_left / capacity)
+                        share = np.float32(load_left / capacity) if routed else ONE
                         seen, _ = attend(
                             room.table, current, room.context, share, room.nodes, room.legal, count, room.weights, H, D
                         )
-                        point(seen, room.nodes, offset, room.legal, count, room.clipped, W, D)
+                        point(seen, room.nodes, offset, room.legal, count, room.clipped, D)
                         if uniform.shape[0] > 0:
                             whole = weigh(room.clipped, count, clip, room.policy)
                             pick = draw(room.policy, count, uniform[b, p, t - 1] * whole * BELOW_ONE)
+                            sound = sound and math.isfinite(whole)
                         else:
                             pick = likeliest(room.clipped, count)
-                        sound = sound and math.isfinite(room.clipped[pick])
+                            sound = sound and math.isfinite(room.clipped[pick])
                     current = room.legal[pick]
                     batch.actions[b, p, t] = current
                     remaining, load_left = move(room, remaining, current, demands, load_left, capacity, routed)
@@ -220,17 +219,12 @@ def rollout_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
 def score_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
     """Log-probabilities of the tours of some instances, and the gradient of their weighted sum."""
     D = H * d
-    W = 32 if D % 32 == 0 else H
 
     def score(batch, advantage, log_prob, to_packed, to_query, to_offset, clip, rows):
         N, actions = batch.packed.shape[1], batch.actions
         room = make_room(N, H, D)
-        to_nodes, to_table, to_context, slopes = (
-            numbers((FIRST + 1, N, D)),
-            numbers((N, N, H)),
-            numbers((N, H)),
-            numbers((N, H)),
-        )
+        to_nodes, to_table = numbers((FIRST + 1, N, D)), numbers((N, N, H))
+        to_context, slopes = numbers((N, H)), numbers((N, H))
         for b in range(rows[0], rows[1]):
             enter(batch, b, room, routed, H, d, D)
             demands, offset, capacity = batch.demands[b], batch.offset[b], batch.capacity[b]
@@ -238,7 +232,7 @@ def score_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
             for p in range(actions.shape[1]):
                 current = actions[b, p, 0]
                 first, remaining = set_out(room, current, routed, H, D)
-                load_left, share, logs, t = capacity - demands[current], ONE, 0.0, 1
+                load_left, logs, t = capacity - demands[current], 0.0, 1
                 to_context[:] = ZERO
                 while t < actions.shape[2] and (remaining > 0 or (routed and current != 0)):
                     count, pick = choices(room, remaining, current, demands, load_left, routed), 0
@@ -248,12 +242,11 @@ def score_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
                         logs = -math.inf
                         break
                     if count > 1:
-                        if routed:
-                            share = np.float32(load_left / capacity)
+                        share = np.float32(load_left / capacity) if routed else ONE
                         seen, inverse = attend(
                             room.table, current, room.context, share, room.nodes, room.legal, count, room.weights, H, D
                         )
-                        point(seen, room.nodes, offset, room.legal, count, room.clipped, W, D)
+                        point(seen, room.nodes, offset, room.legal, count, room.clipped, D)
                         whole = weigh(room.clipped, count, clip, room.policy)
                         logs += clip * (room.clipped[pick] - ONE) - math.log(whole)
                         unweigh(room.clipped, room.policy, count, pick, whole, clip * advantage[b, p])

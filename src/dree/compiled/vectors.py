@@ -95,31 +95,46 @@ def repeat(_, vector, lanes):
     return Vector(lanes.literal_value)(vector, lanes), generate
 
 
+def _products(builder: Any, one: Any, other: Any, lanes: int) -> Any:
+    """The products of two vectors, added up to so many lanes."""
+    sums = [_constant(lanes, -0.0)] * 2  # two, so that each waits less for itself
+    for start in range(0, one.type.count, lanes):
+        pair = [_lanes_of(builder, each, list(range(start, start + lanes))) for each in (one, other)]
+        sums = [sums[1], builder.fadd(sums[0], builder.fmul(*pair, flags=FAST), flags=FAST)]
+    return builder.fadd(*sums, flags=FAST)
+
+
+def _sum(builder: Any, vector: Any) -> Any:
+    """The sum of all lanes."""
+    kind = ir.FunctionType(ir.FloatType(), [ir.FloatType(), vector.type])
+    add = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{vector.type.count}f32")
+    return builder.call(add, [ir.FloatType()(-0.0), vector], fastmath=FAST)
+
+
 @intrinsic(prefer_literal=True)
-def dot(_, one, other, lanes):
-    """The opposite: the products of two vectors, added up to so many lanes."""
+def by_head(_, one, other, heads):
+    """The opposite: the products of two vectors, added up for each head."""
 
     def generate(context, builder, signature, values):
-        step = lanes.literal_value
-        sums = [ir.Constant(_llvm(step), [-0.0] * step)] * 2  # two, so that each waits less for itself
-        for start in range(0, one.lanes, step):
-            pair = [_lanes_of(builder, each, list(range(start, start + step))) for each in values[:2]]
-            sums = [sums[1], builder.fadd(sums[0], builder.fmul(*pair, flags=FAST), flags=FAST)]
-        return builder.fadd(*sums, flags=FAST)
+        return _products(builder, values[0], values[1], heads.literal_value)
 
-    return Vector(lanes.literal_value)(one, other, lanes), generate
+    return Vector(heads.literal_value)(one, other, heads), generate
+
+
+@intrinsic
+def dot(_, one, other):
+    """The sum of all products of two vectors."""
+
+    def generate(context, builder, signature, values):
+        return _sum(builder, _products(builder, values[0], values[1], 32 if one.lanes % 32 == 0 else one.lanes))
+
+    return types.float32(one, other), generate
 
 
 @intrinsic
 def total(_, vector):
     """The sum of all lanes."""
-
-    def generate(context, builder, signature, values):
-        kind = ir.FunctionType(ir.FloatType(), [ir.FloatType(), _llvm(vector.lanes)])
-        add = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{vector.lanes}f32")
-        return builder.call(add, [ir.FloatType()(-0.0), values[0]], fastmath=FAST)
-
-    return types.float32(vector), generate
+    return types.float32(vector), lambda context, builder, signature, values: _sum(builder, *values)
 
 
 @intrinsic

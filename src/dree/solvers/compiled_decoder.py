@@ -69,6 +69,9 @@ class CompiledDecoder(GlimpseDecoder):
 
     def _batch(self, instances: Instances, actions_BPT: Tensor) -> Batch:
         """What kernels are given; where there are no demands, none that matter."""
+        starts = actions_BPT[..., 0]
+        if starts.numel() and not 0 <= int(starts.min()) <= int(starts.max()) < instances.nodes:
+            raise IndexError(f"starts must be nodes, 0 to {instances.nodes - 1}")
         demands, capacity = instances.demands, instances.capacity
         if demands is None or capacity is None:
             demands = torch.zeros(len(instances), instances.nodes, dtype=torch.int64)
