@@ -15,13 +15,19 @@ from conftest import random_instances, small_solver, without_numba
 from dree import compiled
 from dree.compiled import tours as kernels
 from dree.problems import Tours
-from dree.solvers import make_solver
+from dree.solvers import decoding, make_solver
 from dree.solvers.compiled_decoder import CompiledDecoder, ranges
 from dree.solvers.decoding import GlimpseDecoder
 from dree.solvers.pomo_twin import rollout
 
 PROBLEMS = st.sampled_from(["tsp", "cvrp"])
 SHAPES = [(2, 16), (1, 8), (3, 12), (8, 64)]  # heads and width
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch):
+    """Also where there is little to solve."""
+    monkeypatch.setattr(decoding, "SMALL", 0)
 
 
 def twin(solver, instances, actions):
@@ -177,6 +183,16 @@ def test_where_kernels_do_not_serve_tours_are_made_by_pytorch(problem, monkeypat
     without_numba(monkeypatch)
     assert type(solver.encode(instances)) is GlimpseDecoder
     torch.testing.assert_close(solver.solve(instances).costs, greedy.costs)
+
+
+def test_a_little_without_gradient_is_not_worth_loading_kernels(problem, monkeypatch):
+    solver, instances = small_solver(problem), random_instances(problem, 2, 9, seed=0)
+    monkeypatch.setattr(decoding, "SMALL", 2 * instances.nodes**3)
+    assert type(solver.encode(instances)) is CompiledDecoder
+    with torch.no_grad():
+        assert type(solver.encode(instances)) is GlimpseDecoder
+        monkeypatch.setattr(decoding, "SMALL", 2 * instances.nodes**3 - 1)
+        assert type(solver.encode(instances)) is CompiledDecoder
 
 
 def test_kernels_serve_single_precision_on_a_cpu_with_numba(monkeypatch):

@@ -22,6 +22,7 @@ from dree import compiled, kernels
 from dree.problems import Instances
 
 KERNEL_NODES = 256  # beyond, a tile of states does not fit in a multiprocessor's registers
+SMALL = 2_000_000  # instances times nodes cubed: PyTorch's operations are done with that before kernels are loaded
 
 ENDLESS = (
     "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller learning rate), or a "
@@ -136,9 +137,11 @@ def kernels_serve(device: torch.device, nodes: int, head_width: int, clip: float
 
 
 def make_decoder(heads: int, packed_BNGD: Tensor, load_query_B1D: Tensor, offset_BN: Tensor) -> Decoder:
-    """The fastest for these nodes as `POMO` projects them, but for CUDA devices."""
+    """For nodes as `POMO` projects them: compiled where there are kernels and, if nothing is learned, much to solve."""
     tensors = (packed_BNGD, load_query_B1D, offset_BN)
-    if compiled.serve(packed_BNGD.device, packed_BNGD.dtype, packed_BNGD.shape[1]):
+    batch, nodes = packed_BNGD.shape[:2]
+    worth_it = torch.is_grad_enabled() or batch * nodes**3 > SMALL
+    if worth_it and compiled.serve(packed_BNGD.device, packed_BNGD.dtype, nodes):
         from dree.solvers.compiled_decoder import CompiledDecoder
 
         return CompiledDecoder(heads, tensors)

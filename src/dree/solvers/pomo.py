@@ -182,7 +182,7 @@ class POMO(Solver):
             action = policy.argmax(-1) if generator is None else sample(policy, _uniform(policy, generator))
             state = self.rules.advance(instances, state, action)
             actions.append(action)
-            if len(actions) > self.rules.longest(instances):
+            if len(actions) > self.rules.longest(instances) or policy.isnan().any():
                 raise DreeError(ENDLESS)
         tours = torch.stack(actions, dim=-1)
         return Tours(tours, self.rules.cost(instances, tours))
