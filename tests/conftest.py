@@ -47,6 +47,11 @@ def without_numba(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decoding.compiled, "serve", lambda *_: False)
 
 
+def always_compiled(patch: pytest.MonkeyPatch) -> None:
+    """POMO's decoder by Numba's kernels, where there is little to solve too."""
+    patch.setattr(decoding, "SMALL", 0)
+
+
 def small_invit(problem: str, seed: int = 0, **settings: object) -> INViT:
     chosen = {
         "width": 16, "heads": 2, "feed_forward": 32, "action_view": 4, "state_views": (6, 9), **settings,

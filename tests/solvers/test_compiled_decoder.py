@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pickle import UnpicklingError
 
 import numba
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import random_instances, small_solver, without_numba
+from conftest import always_compiled, random_instances, small_solver, without_numba
 from dree import compiled
 from dree.compiled import tours as kernels
 from dree.problems import Tours
@@ -27,7 +29,7 @@ SHAPES = [(2, 16), (1, 8), (3, 12), (8, 64)]  # heads and width
 @pytest.fixture(autouse=True)
 def _always(monkeypatch):
     """Also where there is little to solve."""
-    monkeypatch.setattr(decoding, "SMALL", 0)
+    always_compiled(monkeypatch)
 
 
 def twin(solver, instances, actions):
@@ -87,7 +89,7 @@ def test_greedy_tours_take_what_the_twin_finds_likeliest(problem, customers, see
 
 
 def test_decisions_are_as_frequent_as_they_are_likely(problem):
-    """5000 tours of one instance from one start: the second action of each, against the twin's policy there."""
+    """5000 tours of one instance from one start: the second action of each, against the policy there."""
     one = random_instances(problem, 1, 7, seed=4)
     solver = small_solver(problem, seed=1)
     start = torch.tensor([[3]])
@@ -158,6 +160,65 @@ def test_a_tour_against_the_rules_has_no_chance(name, actions):
     assert small_solver(name).score(instances, tours).per_tour.item() == -torch.inf
 
 
+@pytest.mark.parametrize("clip", [1.0, 50.0, 300.0])
+def test_scores_may_be_clipped_anywhere(problem, clip):
+    instances = random_instances(problem, 2, 12, seed=0)
+    solver = small_solver(problem, clip=clip)
+    tours = solver.solve(instances, generator=torch.Generator().manual_seed(0))
+    log_prob, _ = twin(solver, instances, tours.actions)
+    score = solver.score(instances, tours).per_tour
+    torch.testing.assert_close(score.double(), log_prob.detach(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_single_customer_has_a_single_tour():
+    instances = random_instances("cvrp", 2, 1, seed=0)
+    solver = small_solver("cvrp")
+    tours = solver.solve(instances)
+    assert tours.actions.tolist() == [[[1, 0]], [[1, 0]]]
+    assert solver.score(instances, tours).per_tour.eq(0).all()
+
+
+def test_sampled_tours_are_the_same_without_numba(problem, monkeypatch):
+    """But for rounding, which makes no difference here."""
+    instances, solver = random_instances(problem, 3, 15, seed=0), small_solver(problem)
+    ours = solver.solve(instances, generator=torch.Generator().manual_seed(5)).actions
+    without_numba(monkeypatch)
+    assert solver.solve(instances, generator=torch.Generator().manual_seed(5)).actions.equal(ours)
+
+
+def test_broken_weights_give_a_loss_that_is_not_finite_where_tours_are_learned(problem):
+    solver, instances = small_solver(problem), random_instances(problem, 2, 6, seed=0)
+    solver.value.weight.data.fill_(float("nan"))
+    encoding = solver.encode(instances)
+    generator = torch.Generator().manual_seed(0)
+    tours = solver.solve(instances, generator=generator, encoding=encoding, record=True)
+    assert solver.score(instances, tours, encoding=encoding).weighted.isnan()
+
+
+def test_weights_may_be_the_same_for_many_tours_and_of_any_kind(problem):
+    instances, solver = random_instances(problem, 3, 8, seed=0), small_solver(problem)
+    tours = solver.solve(instances)
+    each = torch.tensor([[1.0], [2.0], [3.0]], dtype=torch.float64)
+    expanded = each.float().expand(3, 8).contiguous()
+    one, other = (solver.score(instances, tours, weights).weighted for weights in (each, expanded))
+    parameters = list(solver.parameters())
+    assert gradient(one, parameters).equal(gradient(other, parameters))
+
+
+@pytest.mark.parametrize("wrong", ["tours", "encoding", "nodes"])
+def test_what_does_not_belong_together_is_refused(problem, wrong):
+    solver, instances = small_solver(problem), random_instances(problem, 3, 8, seed=0)
+    tours, encoding = solver.solve(instances), solver.encode(instances)
+    if wrong == "tours":
+        tours = Tours(tours.actions[:2], tours.costs[:2])
+    elif wrong == "encoding":
+        encoding = encoding[:2]
+    else:
+        encoding = solver.encode(random_instances(problem, 3, 9, seed=0))
+    with pytest.raises(IndexError, match=f"3 instances of {instances.nodes} nodes"):
+        solver.score(instances, tours, encoding=encoding)
+
+
 def test_starts_may_be_any_and_any_number(problem):
     instances = random_instances(problem, 2, 9, seed=0)
     starts = torch.tensor([[4, 4, 1], [8, 2, 2]])
@@ -177,7 +238,7 @@ def test_where_kernels_do_not_serve_tours_are_made_by_pytorch(problem, monkeypat
     instances = random_instances(problem, 3, 9, seed=0)
     solver = small_solver(problem)
     greedy = solver.solve(instances)
-    monkeypatch.setattr(compiled, "NODES", 5)
+    monkeypatch.setattr(compiled, "TABLE", 5)
     assert type(solver.encode(instances)) is GlimpseDecoder
     monkeypatch.undo()
     without_numba(monkeypatch)
@@ -197,43 +258,62 @@ def test_a_little_without_gradient_is_not_worth_loading_kernels(problem, monkeyp
 
 def test_kernels_serve_single_precision_on_a_cpu_with_numba(monkeypatch):
     cpu, single = torch.device("cpu"), torch.float32
-    assert compiled.serve(cpu, single, compiled.NODES)
-    assert not compiled.serve(cpu, single, compiled.NODES + 1)
-    assert not compiled.serve(cpu, torch.float64, 5)
-    assert not compiled.serve(torch.device("cuda"), single, 5)
+    assert compiled.serve(cpu, single, 1024, 8)
+    assert not compiled.serve(cpu, single, 1025, 8)
+    assert not compiled.serve(cpu, single, 1024, 9)
+    assert not compiled.serve(cpu, torch.float64, 5, 8)
+    assert not compiled.serve(torch.device("cuda"), single, 5, 8)
     monkeypatch.setattr(compiled, "_able", compiled._able.__wrapped__)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "numba", None)  # importing it fails
-        assert not compiled.serve(cpu, single, 5)
+        assert not compiled.serve(cpu, single, 5, 8)
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
-    assert not compiled.serve(cpu, single, 5)
+    assert not compiled.serve(cpu, single, 5, 8)
 
 
-def test_a_kernel_is_kept_under_a_name_of_all_the_files_it_comes_from(monkeypatch, tmp_path):
-    def nothing():
-        return None
+def add(numbers):
+    numbers += 1
 
+
+def test_what_is_kept_has_a_name_of_its_shape_and_of_all_the_files_it_comes_from(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernels, "__file__", str(tmp_path / "tours.py"))
     names = []
-    for text in ("a", "b", "a"):
+    for text, shape in (("a", (8, 16, True)), ("b", (8, 16, True)), ("a", (8, 16, False)), ("a", (8, 16, True))):
         (tmp_path / "vectors.py").write_text(text)
-        monkeypatch.setattr(kernels, "__file__", str(tmp_path / "tours.py"))
-        kernels.compiled(nothing)
-        names.append(nothing.__qualname__)
-    assert names[0] == names[2] != names[1]
+        kernels.Kernel(add, *shape)
+        names.append(add.__qualname__)
+    assert names[0] == names[3]
+    assert len(set(names)) == 3
 
 
 def test_where_nothing_can_be_kept_kernels_are_compiled_all_the_same(monkeypatch):
+    compile_, numbers = kernels.njit, np.zeros(2)
+
     def refusing(*, cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: function
+        return compile_(**options)
 
     monkeypatch.setattr(kernels, "njit", refusing)
-    assert kernels.compiled(len_of)([1, 2]) == 2
+    kernels.Kernel(add)(numbers)
+    assert (numbers == 1).all()
 
 
-def len_of(values):
-    return len(values)
+@pytest.mark.parametrize("error", [OSError("no space left"), EOFError(), UnpicklingError("truncated")])
+def test_where_what_is_kept_is_damaged_kernels_are_compiled_again(monkeypatch, error):
+    compile_, numbers = kernels.njit, np.zeros(2)
+
+    def damaged(*_):
+        raise error
+
+    def damaging(*, cache=False, **options):
+        return (lambda function: damaged) if cache else compile_(**options)
+
+    monkeypatch.setattr(kernels, "njit", damaging)
+    kernel = kernels.Kernel(add)
+    kernel(numbers)
+    kernel(numbers)
+    assert (numbers == 2).all()
 
 
 def test_all_parts_of_a_batch_are_there_once():
@@ -244,7 +324,7 @@ def test_all_parts_of_a_batch_are_there_once():
             assert len(ranges(count, parts)) == min(count, parts)
 
 
-def test_the_full_size_network_learns_with_kernels_as_large_as_a_table_allows(problem):
+def test_the_full_size_network_learns_from_tours_of_many_customers(problem):
     """A few tours of an instance of 200 customers, against PyTorch's operations."""
     instances = random_instances(problem, 1, 200, seed=0, capacity=60)
     solver = make_solver(problem)

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import random_instances, small_solver, without_numba
+from conftest import always_compiled, random_instances, small_solver, without_numba
 from dree.errors import DreeError
 from dree.problems import Tours, augment
 from dree.problems.check import check_cvrp, check_tsp
@@ -51,13 +51,21 @@ def test_the_network_has_as_many_parameters_as_the_original(kind, count):
     assert sum(parameter.numel() for parameter in POMO(kind).parameters()) == count
 
 
-@given(problem=PROBLEMS, customers=st.integers(2, 12), batch=st.integers(1, 4), seed=st.integers(0, 999))
-@settings(max_examples=30)
-def test_sampled_and_greedy_tours_are_feasible_and_cost_what_the_referee_says(problem, customers, batch, seed):
+@given(
+    problem=PROBLEMS,
+    customers=st.integers(2, 12),
+    batch=st.integers(1, 4),
+    seed=st.integers(0, 999),
+    decoder=st.sampled_from([always_compiled, without_numba]),
+)
+@settings(max_examples=60)
+def test_sampled_and_greedy_tours_are_feasible_and_cost_what_the_referee_says(problem, customers, batch, seed, decoder):
     instances = random_instances(problem, batch, customers, seed)
     solver = small_solver(problem, seed)
     for generator in (None, torch.Generator().manual_seed(seed)):
-        tours = solver.solve(instances, generator=generator)
+        with pytest.MonkeyPatch.context() as patch:
+            decoder(patch)
+            tours = solver.solve(instances, generator=generator)
         assert tours.actions.shape[1] == customers
         for row in range(batch):
             for start in range(customers):
@@ -217,8 +225,12 @@ def test_settings_that_make_no_network_are_refused(wrong):
         POMOSettings(**wrong)
 
 
+@pytest.mark.parametrize("decoder", [always_compiled, without_numba])
 @pytest.mark.parametrize("sampled", [True, False])
-def test_a_solver_with_broken_weights_stops_with_a_message_instead_of_running_for_ever(problem, sampled):
+def test_a_solver_with_broken_weights_stops_with_a_message_instead_of_running_for_ever(
+    problem, sampled, decoder, monkeypatch
+):
+    decoder(monkeypatch)
     solver = small_solver(problem)
     solver.key.weight.data.fill_(float("nan"))
     generator = torch.Generator().manual_seed(0) if sampled else None
@@ -226,22 +238,23 @@ def test_a_solver_with_broken_weights_stops_with_a_message_instead_of_running_fo
         solver.solve(random_instances(problem, 1, 5, seed=0), generator=generator)
 
 
-def test_a_customer_that_no_vehicle_can_serve_stops_with_a_message():
+@pytest.mark.parametrize("decoder", [always_compiled, without_numba])
+def test_a_customer_that_no_vehicle_can_serve_stops_with_a_message(decoder, monkeypatch):
+    decoder(monkeypatch)
     instances = random_instances("cvrp", 1, 4, seed=0, capacity=20)
     instances.demands[0, 2] = 99
     with pytest.raises(DreeError, match="a demand exceeds the capacity"):
         small_solver("cvrp").solve(instances)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_the_full_size_gradient_equals_the_twins(problem, compiled, monkeypatch):
-    if not compiled:
-        without_numba(monkeypatch)
+@pytest.mark.parametrize("decoder", [always_compiled, without_numba])
+def test_the_full_size_gradient_equals_the_twins(problem, decoder, monkeypatch):
+    decoder(monkeypatch)
     instances = random_instances(problem, 1, 70, seed=1, capacity=40)
     starts = torch.tensor([[1, 30, 69]])
     solver = make_solver(problem)
     tours, log_prob = rollout(solver, instances, starts, generator=torch.Generator().manual_seed(1))
-    assert (type(solver.encode(instances)) is not decoding.GlimpseDecoder) == compiled
+    assert (type(solver.encode(instances)) is decoding.GlimpseDecoder) == (decoder is without_numba)
     parameters = list(solver.parameters())
     reference = torch.autograd.grad(log_prob.mean(), parameters, materialize_grads=True)
     weights = torch.full((1, 3), 1 / 3)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from conftest import small_invit, small_solver, without_numba
+from conftest import always_compiled, small_invit, small_solver, without_numba
 from dree.errors import DreeError
 from dree.problems import Tours
 from dree.solvers import POMO, INViT, Omni, POMOSettings, Score, decoding
@@ -17,7 +17,8 @@ from dree.testing import check_solver
 SETTINGS = POMOSettings(width=8, heads=2, layers=1, feed_forward=16)
 
 
-def test_pomo_keeps_to_it(problem):
+def test_pomo_keeps_to_it(problem, monkeypatch):
+    always_compiled(monkeypatch)
     check_solver(small_solver, problem=problem)
 
 

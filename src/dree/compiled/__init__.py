@@ -9,12 +9,12 @@ from functools import cache
 
 import torch
 
-NODES = 1024  # up to this many: a table of all pairs is made, and beyond it would fill tens of megabytes a thread
+TABLE = 2**23  # numbers in a table of all pairs of nodes, for each head, that a thread may have: 1024 nodes, 8 heads
 
 
-def serve(device: torch.device, dtype: torch.dtype, nodes: int) -> bool:
+def serve(device: torch.device, dtype: torch.dtype, nodes: int, heads: int) -> bool:
     """Whether there are kernels for so many nodes, in such numbers."""
-    return device.type == "cpu" and dtype == torch.float32 and nodes <= NODES and _able()
+    return device.type == "cpu" and dtype == torch.float32 and nodes**2 * heads <= TABLE and _able()
 
 
 @cache
@@ -22,6 +22,6 @@ def _able() -> bool:
     """With a Numba that suits the other packages, and that may compile."""
     try:
         import numba
-    except ImportError:
+    except (ImportError, OSError):  # OSError: the compiler itself cannot be loaded
         return False
     return not numba.config.DISABLE_JIT

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dree.compiled.vectors import by_head, dot, exp, larger, load, repeat, splat, store, total
+from dree.compiled.vectors import by_head, dot, exp, highest, larger, load, repeat, splat, store, total
 
 LAST, KEY, VALUE, POINTER, FIRST = range(5)  # the groups of nodes, as POMO projects them; of CVRP the last is the load
 LANES = 16  # of nodes, where heads do not matter
@@ -74,13 +74,17 @@ def point(seen, nodes, offset, legal, count, clipped, D):
 
 @part
 def weigh(clipped, count, clip, policy):
-    """The probabilities of the open nodes before they are divided by their sum, and the sum."""
-    clips, whole = splat(clip, LANES), splat(ZERO, LANES)
+    """The probabilities of the open nodes before they are divided by their sum; the sum, and the highest score."""
+    most = splat(LOWEST, LANES)
     for i in range(0, count, LANES):
-        chance = exp(clips * load(clipped, i, LANES) - clips)
+        most = larger(load(clipped, i, LANES), most)
+    top = highest(most)
+    clips, tops, whole = splat(clip, LANES), splat(top, LANES), splat(ZERO, LANES)
+    for i in range(0, count, LANES):
+        chance = exp(clips * (load(clipped, i, LANES) - tops))
         store(policy, i, chance)
         whole = whole + chance
-    return total(whole)
+    return total(whole), top
 
 
 @part

@@ -13,9 +13,11 @@ import math
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from pickle import PickleError
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite.binding import get_host_cpu_name
 from numba import njit
 
 from dree.compiled.decisions import (
@@ -40,6 +42,7 @@ from dree.compiled.decisions import (
 )
 from dree.compiled.vectors import load, splat
 
+OPTIONS = {"nogil": True, "error_model": "numpy"}
 BELOW_ONE = np.float32(1 - 2**-20)  # a threshold clearly below the whole: no rounding passes it by
 
 Array = np.ndarray[Any, Any]
@@ -159,23 +162,36 @@ def move(room, remaining, node, demands, load_left, capacity, routed):
     return remaining - 1, load_left - demands[node]
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel, kept on disk if there is a place for it, under a name that changes with the files here.
+class Kernel:
+    """A function compiled by Numba, kept on disk. Other threads may run beside it.
 
-    Numba itself would only notice a change of the file in which a kernel is. Other threads may run beside it.
+    Numba looks for what it has kept by the name of a function and the time of its file, and two processes that keep
+    something under one name at a time may take each other's. So names say what a kernel is compiled for, on which
+    processor, and from which files.
     """
-    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-    function.__qualname__ = f"{function.__name__}-{hashlib.sha256(sources).hexdigest()[:12]}"
-    try:
-        kernel: Callable[..., Any] = njit(nogil=True, error_model="numpy", cache=True)(function)
-    except RuntimeError:
-        kernel = njit(nogil=True, error_model="numpy")(function)
-    return kernel
+
+    def __init__(self, function: Callable[..., Any], *shape: int) -> None:
+        sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+        digest = hashlib.sha256(sources + get_host_cpu_name().encode()).hexdigest()[:12]
+        function.__qualname__ = "-".join([function.__name__, *map(str, shape), digest])
+        self._function = function
+        try:
+            self._run = njit(**OPTIONS, cache=True)(function)
+        except RuntimeError:  # there is no place to keep it
+            self._run = njit(**OPTIONS)(function)
+
+    def __call__(self, *arguments: Any) -> None:
+        """Run it."""
+        try:
+            self._run(*arguments)
+        except (OSError, EOFError, PickleError):  # what was kept is damaged, or there is no room for it
+            self._run = njit(**OPTIONS)(self._function)
+            self._run(*arguments)
 
 
 @cache
-def rollout_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
-    """Makes some tours of some instances; a length of zero is of one that does not end."""
+def rollout_kernel(H: int, d: int, routed: bool) -> Kernel:
+    """Makes some tours of some instances; a length is zero if a tour cannot end, negative if scores were no numbers."""
     D = H * d
 
     def rollout(batch, uniform, lengths, clip, rows, tours):
@@ -190,7 +206,7 @@ def rollout_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
                 while remaining > 0 or (routed and current != 0):
                     count = choices(room, remaining, current, demands, load_left, routed)
                     if count == 0 or t == batch.actions.shape[2]:
-                        sound = False
+                        t = 0
                         break
                     pick = 0
                     if count > 1:
@@ -200,7 +216,7 @@ def rollout_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
                         )
                         point(seen, room.nodes, offset, room.legal, count, room.clipped, D)
                         if uniform.shape[0] > 0:
-                            whole = weigh(room.clipped, count, clip, room.policy)
+                            whole, _ = weigh(room.clipped, count, clip, room.policy)
                             pick = draw(room.policy, count, uniform[b, p, t - 1] * whole * BELOW_ONE)
                             sound = sound and math.isfinite(whole)
                         else:
@@ -210,13 +226,13 @@ def rollout_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
                     batch.actions[b, p, t] = current
                     remaining, load_left = move(room, remaining, current, demands, load_left, capacity, routed)
                     t += 1
-                lengths[b, p] = t if sound else 0
+                lengths[b, p] = t if sound else -t
 
-    return compiled(rollout)
+    return Kernel(rollout, H, d, routed)
 
 
 @cache
-def score_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
+def score_kernel(H: int, d: int, routed: bool) -> Kernel:
     """Log-probabilities of the tours of some instances, and the gradient of their weighted sum."""
     D = H * d
 
@@ -247,8 +263,8 @@ def score_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
                             room.table, current, room.context, share, room.nodes, room.legal, count, room.weights, H, D
                         )
                         point(seen, room.nodes, offset, room.legal, count, room.clipped, D)
-                        whole = weigh(room.clipped, count, clip, room.policy)
-                        logs += clip * (room.clipped[pick] - ONE) - math.log(whole)
+                        whole, top = weigh(room.clipped, count, clip, room.policy)
+                        logs += clip * (room.clipped[pick] - top) - math.log(whole)
                         unweigh(room.clipped, room.policy, count, pick, whole, clip * advantage[b, p])
                         to_seen = unpoint(room.policy, seen, room.nodes, to_nodes, to_offset[b], room.legal, count, D)
                         unattend(to_seen, inverse, room.weights, room.nodes, to_nodes, slopes, room.legal, count, H, D)
@@ -265,4 +281,4 @@ def score_kernel(H: int, d: int, routed: bool) -> Callable[..., Any]:
                 uncompare(to_table, m, room.nodes, to_nodes, LAST, m, H, D)
             leave(to_nodes, b, to_packed, to_query, routed, H, d)
 
-    return compiled(score)
+    return Kernel(score, H, d, routed)

@@ -18,6 +18,8 @@ from numba.extending import intrinsic, models, overload, register_model
 FAST = ("reassoc", "contract", "arcp", "nsz", "afn")  # in any order; but what is not a number stays so
 EXPONENTIAL = (1.9875692e-4, 1.3981999e-3, 8.3334519e-3, 4.1665796e-2, 1.6666665e-1, 0.50000001, 1.0, 1.0)
 
+WHOLE = 1.5 * 2**23  # a number that is added to others of single precision has their nearest integers in its last bits
+
 
 class Vector(types.Type):
     """Numbers in single precision, side by side."""
@@ -138,6 +140,18 @@ def total(_, vector):
 
 
 @intrinsic
+def highest(_, vector):
+    """The largest of all lanes."""
+
+    def generate(context, builder, signature, values):
+        kind = ir.FunctionType(ir.FloatType(), [_llvm(vector.lanes)])
+        name = f"llvm.vector.reduce.fmax.v{vector.lanes}f32"
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
+
+    return types.float32(vector), generate
+
+
+@intrinsic
 def larger(_, one, other):
     """Of each lane the larger number; the other where one is not a number."""
 
@@ -162,19 +176,17 @@ def exp(_, vector):
         (x,) = values
         for sign, bound in (("<", -87.0), (">", 88.0)):
             x = builder.select(builder.fcmp_ordered(sign, x, constant(bound)), constant(bound), x)
-        floor = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(x.type, [x.type]), f"llvm.floor.v{lanes}f32"
-        )
-        power = builder.call(floor, [times_plus(x, constant(1.44269504088896341), constant(0.5))])
+        shifted = times_plus(x, constant(1.44269504088896341), constant(WHOLE), ("contract",))
+        power = builder.fsub(shifted, constant(WHOLE))
         rest = x  # what is left of it, in two parts of the logarithm of two, the order of which matters
         for part in (-0.693359375, 2.12194440e-4):
             rest = times_plus(power, constant(part), rest, ("contract",))
         result = constant(EXPONENTIAL[0])
         for factor in EXPONENTIAL[1:]:
             result = times_plus(result, rest, constant(factor))
-        whole = ir.IntType(32)
-        bits = builder.add(builder.fptosi(power, _llvm(lanes, whole)), _constant(lanes, 127, whole))
-        bits = builder.shl(bits, _constant(lanes, 23, whole))
+        integer = ir.IntType(32)
+        bits = builder.add(builder.bitcast(shifted, _llvm(lanes, integer)), _constant(lanes, 127, integer))
+        bits = builder.shl(bits, _constant(lanes, 23, integer))
         return builder.fmul(result, builder.bitcast(bits, x.type), flags=FAST)
 
     return vector(vector), generate

@@ -19,7 +19,7 @@ from dree.solvers.precision import precision_on
 def circumstances(settings: RunSettings) -> dict[str, Any]:
     """The command, the time, the versions, the commit and the hardware."""
     device = settings.torch_device()
-    packages = ("dree", "torch", "numpy", "safetensors")
+    packages = ("dree", "torch", "numba", "numpy", "safetensors")
     return {
         "command": ["dree", *sys.argv[1:]],
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -27,12 +27,6 @@ SIZES = (20, 50, 100)
 BATCH = 32
 
 
-def baddbmm_flops(_total: Sequence[int], left: Sequence[int], right: Sequence[int], **_: object) -> int:
-    """[B, X, Y] times [B, Y, Z], added in place."""
-    (batch, rows, inner), columns = left, right[-1]
-    return 2 * batch * rows * inner * columns
-
-
 def attention_flops(query: Sequence[int], key: Sequence[int], *_: object, **__: object) -> int:
     """Scores and weighted values of [B, H, X, d] on [B, H, N, d]."""
     batch, heads, rows, width = query
@@ -48,7 +42,6 @@ def attention_backward_flops(
 
 
 UNKNOWN_TO_TORCH = {
-    torch.ops.aten.baddbmm_: baddbmm_flops,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention_flops,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: attention_backward_flops,
 }

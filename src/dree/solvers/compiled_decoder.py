@@ -18,6 +18,7 @@ from dree.compiled.tours import Batch, rollout_kernel, score_kernel
 from dree.errors import DreeError
 from dree.problems import Instances
 from dree.solvers.decoding import ENDLESS, AnyTape, GlimpseDecoder
+from dree.solvers.sampling import uniform_numbers
 
 PARTS = 4  # of a batch, for each thread: tours are of different lengths, and a neighbour may take a processor
 
@@ -40,23 +41,24 @@ class CompiledDecoder(GlimpseDecoder):
         actions = torch.zeros(batch, tours, longest + 1, dtype=torch.int64)  # one more for a start at the depot
         actions[..., 0] = starts_BP
         lengths = torch.empty(batch, tours, dtype=torch.int64)
-        drawn = torch.empty(0, 0, 0) if generator is None else torch.rand(actions.shape, generator=generator)
+        drawn = torch.empty(0, 0, 0) if generator is None else uniform_numbers(starts_BP, longest, generator)
         given = (self._batch(instances, actions), drawn.numpy(), lengths.numpy(), np.float32(clip))
         threads = torch.get_num_threads()
         columns = ranges(tours, 1 if batch >= threads else PARTS * threads // batch)
         kernel = rollout_kernel(*self._shape)
         at_once(lambda part: kernel(*given, *part), product(ranges(batch, PARTS * threads), columns))
-        if not lengths.all():
+        if not lengths.all() or (not record and bool((lengths < 0).any())):  # a loss will not be finite, that is enough
             raise DreeError(ENDLESS)
-        return actions[..., : int(lengths.max())].contiguous(), None
+        return actions[..., : int(lengths.abs().max())].contiguous(), None
 
     def score(
         self, instances: Instances, actions_BPT: Tensor, weights_BP: Tensor, clip: float
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """All tours once more, by as many threads as PyTorch uses."""
-        log_prob = torch.empty(weights_BP.shape)
+        weights = weights_BP.to(torch.float32).expand(actions_BPT.shape[:2]).contiguous()
+        log_prob = torch.empty(weights.shape)
         gradients = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in self.tensors)
-        arrays = (each.detach().numpy() for each in (weights_BP.contiguous(), log_prob, *gradients))
+        arrays = (each.detach().numpy() for each in (weights, log_prob, *gradients))
         given = (self._batch(instances, actions_BPT), *arrays, np.float32(clip))
         kernel = score_kernel(*self._shape)
         at_once(lambda rows: kernel(*given, rows), ranges(len(actions_BPT), PARTS * torch.get_num_threads()))
@@ -69,6 +71,11 @@ class CompiledDecoder(GlimpseDecoder):
 
     def _batch(self, instances: Instances, actions_BPT: Tensor) -> Batch:
         """What kernels are given; where there are no demands, none that matter."""
+        if (len(actions_BPT), *self.tensors[0].shape[:2]) != (len(instances), len(instances), instances.nodes):
+            raise IndexError(
+                f"there are {len(instances)} instances of {instances.nodes} nodes, tours of {len(actions_BPT)} and an "
+                f"encoding of {self.tensors[0].shape[0]} with {self.tensors[0].shape[1]} nodes"
+            )
         starts = actions_BPT[..., 0]
         if starts.numel() and not 0 <= int(starts.min()) <= int(starts.max()) < instances.nodes:
             raise IndexError(f"starts must be nodes, 0 to {instances.nodes - 1}")
@@ -76,7 +83,7 @@ class CompiledDecoder(GlimpseDecoder):
         if demands is None or capacity is None:
             demands = torch.zeros(len(instances), instances.nodes, dtype=torch.int64)
             capacity = demands[:, 0]
-        tensors = (*self.tensors, demands, capacity, actions_BPT)
+        tensors = (*self.tensors, demands, capacity, actions_BPT.to(torch.int64))
         return Batch(*(tensor.detach().contiguous().numpy() for tensor in tensors))
 
 

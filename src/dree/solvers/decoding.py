@@ -141,7 +141,7 @@ def make_decoder(heads: int, packed_BNGD: Tensor, load_query_B1D: Tensor, offset
     tensors = (packed_BNGD, load_query_B1D, offset_BN)
     batch, nodes = packed_BNGD.shape[:2]
     worth_it = torch.is_grad_enabled() or batch * nodes**3 > SMALL
-    if worth_it and compiled.serve(packed_BNGD.device, packed_BNGD.dtype, nodes):
+    if worth_it and compiled.serve(packed_BNGD.device, packed_BNGD.dtype, nodes, heads):
         from dree.solvers.compiled_decoder import CompiledDecoder
 
         return CompiledDecoder(heads, tensors)

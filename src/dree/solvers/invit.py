@@ -30,6 +30,7 @@ from dree.solvers.invit_network import INViTNetwork, INViTSettings
 from dree.solvers.invit_rollout import CapturedSteps, Rollout
 from dree.solvers.invit_views import Scene, look, sort_neighbours
 from dree.solvers.precision import autocast_precision
+from dree.solvers.sampling import uniform_numbers
 
 CHUNK_BYTES = {"cpu": 32 * 2**20, "cuda": 4 * 2**30}
 
@@ -129,7 +130,7 @@ class INViT(Solver):
         longest = self._longest(instances)
         uniform = None
         if generator is not None:
-            uniform = torch.rand((*starts.shape, longest), generator=generator, device=instances.device)
+            uniform = uniform_numbers(starts, longest, generator)
         weights = neighbours.weights()
         row_bytes = self.network.state_bytes(instances.customers, 1)  # nothing is kept of a layer
         chunks, parts = split(len(instances), starts.shape[1], row_bytes, self._budget(instances)), []

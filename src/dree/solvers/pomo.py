@@ -23,7 +23,7 @@ from dree.solvers.decoding import ENDLESS, Decoder, kernels_serve, make_decoder
 from dree.solvers.divergence import kl_divergence
 from dree.solvers.layers import EncoderLayer, NodeNorm
 from dree.solvers.precision import autocast_precision, lowered
-from dree.solvers.sampling import sample
+from dree.solvers.sampling import sample, uniform_numbers
 
 # Of each kind of float, integers as wide, and the one with the bits of minus infinity.
 MINUS_INFINITY = {
@@ -166,24 +166,28 @@ class POMO(Solver):
         """Construct tours step by step: sampled with a generator, greedy without."""
         decoder = encoding or self.encode(instances)
         starts = self.starts(instances, generator) if starts is None else starts
-        at_once = decoder.rollout(
-            instances, starts, self.rules.longest(instances), self.settings.clip, generator, record=record
-        )
+        longest = self.rules.longest(instances)
+        at_once = decoder.rollout(instances, starts, longest, self.settings.clip, generator, record=record)
         if at_once is not None:
             at_once_actions, decoder.recorded = at_once
             return Tours(at_once_actions, self.rules.cost(instances, at_once_actions))
         state = self.rules.begin(instances, starts)
         context = decoder.context(starts)
+        drawn = None if generator is None else uniform_numbers(starts, longest, generator)
         actions = [starts]
+        policy = context  # of the last decision
         while len(actions) < self.rules.shortest(instances) or not self.rules.finished(instances, state).all():
+            if len(actions) > longest:
+                raise DreeError(ENDLESS)
             share, mask = _view(instances, state, decoder.dtype)
             clipped = decoder.scores(state.current, context, share, mask).tanh_()
             policy = mask.add(clipped, alpha=self.settings.clip).softmax(-1)
-            action = policy.argmax(-1) if generator is None else sample(policy, _uniform(policy, generator))
+            step = len(actions)
+            action = policy.argmax(-1) if drawn is None else sample(policy, drawn[..., step - 1 : step])
             state = self.rules.advance(instances, state, action)
             actions.append(action)
-            if len(actions) > self.rules.longest(instances) or policy.isnan().any():
-                raise DreeError(ENDLESS)
+        if not record and policy.isnan().any():  # a loss will not be finite, that is enough
+            raise DreeError(ENDLESS)
         tours = torch.stack(actions, dim=-1)
         return Tours(tours, self.rules.cost(instances, tours))
 
@@ -282,8 +286,3 @@ def _view(instances: Instances, state: State, dtype: torch.dtype) -> tuple[Tenso
     if state.load is None or instances.capacity is None:
         return None, mask
     return (state.load.flatten(1) / instances.capacity[:, None]).to(dtype), mask
-
-
-def _uniform(policy_BPN: Tensor, generator: torch.Generator) -> Tensor:
-    """A number between nought and one for each decision: [B, P, 1]."""
-    return torch.rand((*policy_BPN.shape[:-1], 1), generator=generator, device=policy_BPN.device)

@@ -9,6 +9,11 @@ import torch
 from torch import Tensor
 
 
+def uniform_numbers(starts_BP: Tensor, steps: int, generator: torch.Generator) -> Tensor:
+    """A number between nought and one for each decision of each tour: [B, P, steps]."""
+    return torch.rand((*starts_BP.shape, steps), generator=generator, device=starts_BP.device)
+
+
 def sample(policy: Tensor, uniform: Tensor) -> Tensor:
     """A sampled action of each policy [..., K]: the first whose share of the whole passes a uniform number [..., 1]."""
     passed = policy.cumsum(-1)

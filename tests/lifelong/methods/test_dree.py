@@ -102,7 +102,7 @@ def test_enhancement_keeps_the_best_tour_ever_found(problem):
     learner = learner_with(problem, buffer=1, lower=1.0, upper=1.0)
     learner.method.buffer.seen = 10**9  # from now on the reservoir takes nothing more
     learner.method.buffer.put(0, Experience.of(learner.solver, learner.attempt(batch(problem), "first")))
-    history = []
+    history = [learner.method.buffer.items[0].costs.sum()]
     for number in range(12):
         before = learner.method.buffer.items[0]
         learner.learn(batch(problem, seed=number + 1))
