@@ -272,9 +272,12 @@ def _where(device: torch.device) -> str:
     """The device in words."""
     import torch
 
+    from dree import compiled
+
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"CPU, {torch.get_num_threads()} threads"
+    kernels = "with kernels" if compiled.able() else "without kernels: Numba is not installed, or cannot be used"
+    return f"CPU, {torch.get_num_threads()} threads, {kernels}"
 
 
 @contextmanager

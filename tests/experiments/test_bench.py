@@ -12,6 +12,7 @@ import torch
 
 from command_line import invoke
 from conftest import random_instances, small_solver
+from dree import compiled
 from dree.errors import DreeError
 from dree.experiments import bench, bench_check, bench_parts
 from dree.experiments.bench import RunTime, interpolate, run_time
@@ -110,6 +111,12 @@ def test_a_cpu_gets_little_to_do_unless_told_otherwise(monkeypatch):
     shown = dree_bench("--device", "cpu", "--check", "--precision", "fp32")
     assert asked == [("pomo", "tsp", 20, 8, "fp32"), ("pomo", "cvrp", 20, 8, "fp32")]
     assert "On a CPU n = 20 and batch 8 unless --sizes and --batch say otherwise." in shown
+    assert ", with kernels" in shown
+
+
+def test_it_is_said_where_numba_is_missing(monkeypatch):
+    monkeypatch.setattr(compiled, "able", lambda: False)
+    assert "without kernels: Numba is not installed" in dree_bench("--check", *TINY[:2], "--sizes", "5", "--batch", "2")
 
 
 @pytest.mark.parametrize("base", ["omni", "invit"])

@@ -263,7 +263,7 @@ def test_kernels_serve_single_precision_on_a_cpu_with_numba(monkeypatch):
     assert not compiled.serve(cpu, single, 1024, 9)
     assert not compiled.serve(cpu, torch.float64, 5, 8)
     assert not compiled.serve(torch.device("cuda"), single, 5, 8)
-    monkeypatch.setattr(compiled, "_able", compiled._able.__wrapped__)
+    monkeypatch.setattr(compiled, "able", compiled.able.__wrapped__)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "numba", None)  # importing it fails
         assert not compiled.serve(cpu, single, 5, 8)

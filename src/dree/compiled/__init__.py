@@ -14,12 +14,12 @@ TABLE = 2**23  # numbers in a table of all pairs of nodes, for each head, that a
 
 def serve(device: torch.device, dtype: torch.dtype, nodes: int, heads: int) -> bool:
     """Whether there are kernels for so many nodes, in such numbers."""
-    return device.type == "cpu" and dtype == torch.float32 and nodes**2 * heads <= TABLE and _able()
+    return device.type == "cpu" and dtype == torch.float32 and nodes**2 * heads <= TABLE and able()
 
 
 @cache
-def _able() -> bool:
-    """With a Numba that suits the other packages, and that may compile."""
+def able() -> bool:
+    """Whether there is a Numba that suits the other packages, and that may compile."""
     try:
         import numba
     except (ImportError, OSError):  # OSError: the compiler itself cannot be loaded

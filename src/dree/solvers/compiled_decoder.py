@@ -56,7 +56,7 @@ class CompiledDecoder(GlimpseDecoder):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """All tours once more, by as many threads as PyTorch uses."""
         weights = weights_BP.to(torch.float32).expand(actions_BPT.shape[:2]).contiguous()
-        log_prob = torch.empty(weights.shape)
+        log_prob = torch.empty_like(weights)
         gradients = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in self.tensors)
         arrays = (each.detach().numpy() for each in (weights, log_prob, *gradients))
         given = (self._batch(instances, actions_BPT), *arrays, np.float32(clip))
