@@ -12,6 +12,12 @@ def test_the_papers_formula_adds_something_for_each_depot_return():
     assert published_flops("invit", "tsp", 50, 0) == 300_790_000_000
 
 
+def test_what_is_counted_is_as_long_as_what_dree_keeps():
+    _, kept = experience("pomo", "cvrp", 8, 4)
+    assert kept.actions.shape[1] == int(kept.needed())
+    assert kept.actions[:, -2].any()  # a customer, after whom the longest tour returns
+
+
 @pytest.mark.parametrize("base", ["pomo", "invit"])
 def test_twice_the_instances_take_twice_the_operations(base):
     one, two = (replay_flops(*experience(base, "tsp", 8, batch)) for batch in (1, 2))

@@ -53,7 +53,8 @@ def experience(base: str, problem: str, size: int, batch: int = BATCH) -> tuple[
     learner = Learner(solver, DREE(), build(LearnerSettings, {**solver.learning, "augmentation": 1}))
     instances = principal("U", problem, size).sample(batch, named_generator(0, "instances"))
     with torch.no_grad():
-        return learner, Experience.of(learner.solver, learner.attempt(instances, "solve"))
+        whole = Experience.of(learner.solver, learner.attempt(instances, "solve"))
+        return learner, whole.cut(int(whole.needed()))
 
 
 def replay_flops(learner: Learner, old: Experience) -> tuple[int, int]:
