@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from conftest import without_numba
 from dree.data import SetKey, TestSet, find_set, load_test, user_folder, write_test
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
@@ -253,10 +254,18 @@ def test_a_run_knows_which_epoch_its_newest_checkpoint_has(tmp_path):
     assert Run.resume(run.folder.path).saved == 5
 
 
-def test_an_error_in_the_middle_of_an_epoch_names_its_batch(tmp_path):
-    """Weights that are not numbers make tours that never end."""
+def test_an_error_in_the_middle_of_an_epoch_names_its_batch(tmp_path, monkeypatch):
+    """Weights that are not numbers make tours that never end, by PyTorch's operations; by kernels, they just end."""
+    without_numba(monkeypatch)
     run = Run.start(tmp_path / "run", override(TINY, {"learner.learning_rate": 1e30}))
     with pytest.raises(DreeError, match=r"Epoch 1, batch 2: A tour does not end"):
+        run.finish()
+    assert Run.resume(tmp_path / "run").epoch == 0
+
+
+def test_weights_that_are_no_numbers_stop_a_run_whose_checkpoint_is_good(tmp_path):
+    run = Run.start(tmp_path / "run", override(TINY, {"learner.learning_rate": 1e30}))
+    with pytest.raises(DreeError, match="The loss is not finite from batch 2 of epoch 1 on, so learning stopped"):
         run.finish()
     assert Run.resume(tmp_path / "run").epoch == 0
 
