@@ -265,3 +265,9 @@ def test_the_full_size_gradient_equals_the_twins(problem, decoder, monkeypatch):
         )
         < 1e-4
     )
+
+
+def test_a_setting_of_earlier_versions_is_read_and_ignored():
+    assert make_solver("tsp", settings={"tape_bytes": 5, "width": 16, "heads": 2}).settings.width == 16
+    with pytest.raises(DreeError, match=r"Unknown setting 'solver\.tape_byte'"):
+        make_solver("tsp", settings={"tape_byte": 5})
