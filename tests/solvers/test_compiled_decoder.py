@@ -74,6 +74,44 @@ def test_log_probabilities_and_gradients_are_the_twins(problem, customers, batch
     assert (gradient(score.weighted, list(solver.parameters())) - expected).norm() < 1e-4 * expected.norm() + 1e-6
 
 
+def imitated(solver, teacher, instances, tours):
+    """How far a teacher is from the policy on each tour, and the gradient of that."""
+    score = solver.imitate(instances, tours, teacher.encode(instances))
+    return score.per_tour.double(), gradient(score.weighted, list(solver.parameters()))
+
+
+@given(problem=PROBLEMS, customers=st.integers(2, 40), seed=st.integers(0, 999), shape=st.sampled_from(SHAPES))
+@settings(max_examples=30)
+def test_the_distance_from_a_teacher_and_its_gradient_are_those_in_double_precision(problem, customers, seed, shape):
+    instances = random_instances(problem, 3, customers, seed)
+    solver, teacher = (small_solver(problem, each, heads=shape[0], width=shape[1]) for each in (seed, seed + 1))
+    tours = solver.solve(instances, generator=torch.Generator().manual_seed(seed))
+    exact = replace(instances, coords=instances.coords.double())
+    distance, slope = imitated(solver, teacher, instances, tours)
+    expected, expected_slope = imitated(*(small_copy(each).double() for each in (solver, teacher)), exact, tours)
+    torch.testing.assert_close(distance, expected, rtol=1e-4, atol=1e-5)
+    assert (slope - expected_slope).norm() < 1e-4 * expected_slope.norm() + 1e-6
+
+
+def test_a_policy_is_at_no_distance_from_itself_whatever_made_its_encoding(problem):
+    instances, solver = random_instances(problem, 2, 9, seed=3), small_solver(problem)
+    tours = solver.solve(instances, generator=torch.Generator().manual_seed(0))
+    encoding = solver.encode(instances)
+    for teacher in (encoding, GlimpseDecoder(encoding.heads, encoding.tensors)):
+        distance, gradients = encoding.imitate(instances, tours.actions, teacher, 10.0)
+        assert not distance.any()
+        assert not any(each.any() for each in gradients)
+
+
+def test_a_teacher_of_another_size_is_imitated_too(problem, monkeypatch):
+    instances, solver = random_instances(problem, 2, 9, seed=1), small_solver(problem)
+    teacher = small_solver(problem, 1, heads=4, width=32)
+    tours = solver.solve(instances, generator=torch.Generator().manual_seed(0))
+    found = imitated(solver, teacher, instances, tours)
+    without_numba(monkeypatch)
+    torch.testing.assert_close(found, imitated(solver, teacher, instances, tours), rtol=1e-4, atol=1e-5)
+
+
 @given(problem=PROBLEMS, customers=st.integers(2, 40), seed=st.integers(0, 999), shape=st.sampled_from(SHAPES))
 @settings(max_examples=30)
 def test_greedy_tours_take_what_the_twin_finds_likeliest(problem, customers, seed, shape):
@@ -111,8 +149,11 @@ def test_any_number_of_threads_gives_the_same_to_the_bit(problem, batch):
             torch.set_num_threads(threads)
             encoding = solver.encode(instances)
             tours = solver.solve(instances, generator=torch.Generator().manual_seed(1), encoding=encoding)
-            per_tour, gradients = encoding.score(instances, tours.actions, tours.costs, 10.0)
-            found.append((tours.actions, tours.costs, per_tour, *gradients))
+            teacher = encoding.map(lambda tensor: 1.1 * tensor)
+            scored = encoding.score(instances, tours.actions, tours.costs, 10.0)
+            compared = encoding.imitate(instances, tours.actions, teacher, 10.0)
+            measured = [each for per_tour, gradients in (scored, compared) for each in (per_tour, *gradients)]
+            found.append((tours.actions, tours.costs, *measured))
     finally:
         torch.set_num_threads(before)
     for others in found[1:]:

@@ -116,6 +116,20 @@ def unweigh(clipped, policy, count, pick, whole, factor):
 
 
 @part
+def diverge(clipped, policy, whole, teacher_clipped, teacher_policy, teacher_whole, count, clip):
+    """KL(teacher || policy), but for the difference of the sums and of the highest scores.
+
+    The gradient of that for the scores comes in place of the policy.
+    """
+    distance = ZERO
+    for i in range(count):
+        target = teacher_policy[i] / teacher_whole
+        distance += target * (teacher_clipped[i] - clipped[i])
+        policy[i] = clip * (policy[i] / whole - target) * (ONE - clipped[i] * clipped[i])
+    return clip * distance
+
+
+@part
 def unpoint(slopes, seen, nodes, to_nodes, to_offset, legal, count, D):
     """Add the gradient of scores to that of pointers and offsets; the gradient for what was seen."""
     to_seen = splat(ZERO, D)

@@ -1,4 +1,5 @@
-"""Two kernels: tours as POMO's decoder makes them, and given tours with the gradient of their log-probabilities.
+"""Kernels: tours as POMO's decoder makes them, and of given tours their log-probabilities, or how far the policy on
+them is from another's, with the gradient of that.
 
 Nothing of a decision outlives it. Learning goes through the tours once more, which takes less time than it would to
 keep all that was computed on the way, and hardly any memory.
@@ -29,6 +30,7 @@ from dree.compiled.decisions import (
     add,
     attend,
     compare,
+    diverge,
     draw,
     likeliest,
     part,
@@ -137,6 +139,15 @@ def set_out(room, start, routed, H, D):
 
 
 @part
+def look(room, offset, current, share, legal, count, clip, H, D):
+    """Weigh the open nodes: what `attend` gives, then what `weigh` gives."""
+    seen, inverse = attend(room.table, current, room.context, share, room.nodes, legal, count, room.weights, H, D)
+    point(seen, room.nodes, offset, legal, count, room.clipped, D)
+    whole, top = weigh(room.clipped, count, clip, room.policy)
+    return seen, inverse, whole, top
+
+
+@part
 def choices(room, remaining, current, demands, load_left, routed):
     """List the nodes that are open now, and count them."""
     count = 0
@@ -232,40 +243,52 @@ def rollout_kernel(H: int, d: int, routed: bool) -> Kernel:
 
 
 @cache
-def score_kernel(H: int, d: int, routed: bool) -> Kernel:
-    """Log-probabilities of the tours of some instances, and the gradient of their weighted sum."""
+def learning_kernel(H: int, d: int, routed: bool, taught: bool) -> Kernel:
+    """Log-probabilities of the tours of some instances, and the gradient of their weighted sum.
+
+    With a teacher, the distance of its policies to ours instead; without one, `teacher` is the batch once more.
+    """
     D = H * d
 
-    def score(batch, advantage, log_prob, to_packed, to_query, to_offset, clip, rows):
+    def learn(batch, teacher, advantage, measured, to_packed, to_query, to_offset, clip, rows):
         N, actions = batch.packed.shape[1], batch.actions
         room = make_room(N, H, D)
+        other = make_room(N, H, D) if taught else room
         to_nodes, to_table = numbers((FIRST + 1, N, D)), numbers((N, N, H))
         to_context, slopes = numbers((N, H)), numbers((N, H))
         for b in range(rows[0], rows[1]):
             enter(batch, b, room, routed, H, d, D)
+            if taught:
+                enter(teacher, b, other, routed, H, d, D)
             demands, offset, capacity = batch.demands[b], batch.offset[b], batch.capacity[b]
+            hints = teacher.offset[b]
             to_nodes[:], to_table[:] = ZERO, ZERO
             for p in range(actions.shape[1]):
                 current = actions[b, p, 0]
                 first, remaining = set_out(room, current, routed, H, D)
-                load_left, logs, t = capacity - demands[current], 0.0, 1
+                if taught:
+                    set_out(other, current, routed, H, D)
+                load_left, value, t = capacity - demands[current], 0.0, 1
                 to_context[:] = ZERO
                 while t < actions.shape[2] and (remaining > 0 or (routed and current != 0)):
                     count, pick = choices(room, remaining, current, demands, load_left, routed), 0
                     while pick < count and room.legal[pick] != actions[b, p, t]:
                         pick += 1
                     if pick == count:
-                        logs = -math.inf
+                        value = -math.inf
                         break
                     if count > 1:
                         share = np.float32(load_left / capacity) if routed else ONE
-                        seen, inverse = attend(
-                            room.table, current, room.context, share, room.nodes, room.legal, count, room.weights, H, D
-                        )
-                        point(seen, room.nodes, offset, room.legal, count, room.clipped, D)
-                        whole, top = weigh(room.clipped, count, clip, room.policy)
-                        logs += clip * (room.clipped[pick] - top) - math.log(whole)
-                        unweigh(room.clipped, room.policy, count, pick, whole, clip * advantage[b, p])
+                        seen, inverse, whole, top = look(room, offset, current, share, room.legal, count, clip, H, D)
+                        if taught:
+                            _, _, sum_, best = look(other, hints, current, share, room.legal, count, clip, H, D)
+                            value += clip * (top - best) + math.log(whole) - math.log(sum_)
+                            value += diverge(
+                                room.clipped, room.policy, whole, other.clipped, other.policy, sum_, count, clip
+                            )
+                        else:
+                            value += clip * (room.clipped[pick] - top) - math.log(whole)
+                            unweigh(room.clipped, room.policy, count, pick, whole, clip * advantage[b, p])
                         to_seen = unpoint(room.policy, seen, room.nodes, to_nodes, to_offset[b], room.legal, count, D)
                         unattend(to_seen, inverse, room.weights, room.nodes, to_nodes, slopes, room.legal, count, H, D)
                         for i in range(count):
@@ -275,10 +298,10 @@ def score_kernel(H: int, d: int, routed: bool) -> Kernel:
                     current = room.legal[pick]
                     remaining, load_left = move(room, remaining, current, demands, load_left, capacity, routed)
                     t += 1
-                log_prob[b, p] = logs
+                measured[b, p] = value
                 uncompare(to_context, 0, room.nodes, to_nodes, FIRST, first, H, D)
             for m in range(N):
                 uncompare(to_table, m, room.nodes, to_nodes, LAST, m, H, D)
             leave(to_nodes, b, to_packed, to_query, routed, H, d)
 
-    return Kernel(score, H, d, routed)
+    return Kernel(learn, H, d, routed, taught)

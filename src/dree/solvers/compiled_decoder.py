@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dree.compiled.tours import Batch, rollout_kernel, score_kernel
+from dree.compiled.tours import Batch, learning_kernel, rollout_kernel
 from dree.errors import DreeError
 from dree.problems import Instances
-from dree.solvers.decoding import ENDLESS, AnyTape, GlimpseDecoder
+from dree.solvers.decoding import ENDLESS, AnyTape, Decoder, GlimpseDecoder
 from dree.solvers.sampling import uniform_numbers
 
 PARTS = 4  # of a batch, for each thread: tours are of different lengths, and a neighbour may take a processor
@@ -55,14 +55,32 @@ class CompiledDecoder(GlimpseDecoder):
         self, instances: Instances, actions_BPT: Tensor, weights_BP: Tensor, clip: float
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """All tours once more, by as many threads as PyTorch uses."""
-        weights = weights_BP.to(torch.float32).expand(actions_BPT.shape[:2]).contiguous()
-        log_prob = torch.empty_like(weights)
+        batch = self._batch(instances, actions_BPT)
+        return self._learn(batch, batch, weights_BP.to(torch.float32).expand(actions_BPT.shape[:2]), clip, taught=False)
+
+    def imitate(
+        self, instances: Instances, actions_BPT: Tensor, teacher: Decoder, clip: float
+    ) -> tuple[Tensor, tuple[Tensor, ...]] | None:
+        """Likewise, if kernels can read the teacher's nodes as they read ours."""
+        ours, theirs = self.tensors[0], teacher.tensors[0]
+        alike = isinstance(teacher, GlimpseDecoder) and teacher.heads == self.heads
+        if not alike or (theirs.shape, theirs.dtype) != (ours.shape, ours.dtype):
+            return None
+        batch, target = (self.part(each.tensors)._batch(instances, actions_BPT) for each in (self, teacher))
+        return self._learn(batch, target, torch.ones(actions_BPT.shape[:2]), clip, taught=True)
+
+    def _learn(
+        self, batch: Batch, teacher: Batch, weights_BP: Tensor, clip: float, *, taught: bool
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """What the kernel measures of each tour, and the gradient of the weighted sum for our tensors."""
+        weights = weights_BP.contiguous()
+        measured = torch.empty_like(weights)
         gradients = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in self.tensors)
-        arrays = (each.detach().numpy() for each in (weights, log_prob, *gradients))
-        given = (self._batch(instances, actions_BPT), *arrays, np.float32(clip))
-        kernel = score_kernel(*self._shape)
-        at_once(lambda rows: kernel(*given, rows), ranges(len(actions_BPT), PARTS * torch.get_num_threads()))
-        return log_prob, gradients
+        arrays = (each.detach().numpy() for each in (weights, measured, *gradients))
+        given = (batch, teacher, *arrays, np.float32(clip))
+        kernel = learning_kernel(*self._shape, taught)
+        at_once(lambda rows: kernel(*given, rows), ranges(len(weights), PARTS * torch.get_num_threads()))
+        return measured, gradients
 
     @property
     def _shape(self) -> tuple[int, int, bool]:
