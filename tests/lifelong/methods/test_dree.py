@@ -1,6 +1,7 @@
 """DREE's mechanisms, each on a case small enough to check."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -27,6 +28,14 @@ def gradient_of(learner, seed=0):
     lesson = learner.attempt(batch(seed=seed), "solve")
     replayed = learner.method.replay(learner, lesson)
     return None if replayed is None else torch.autograd.grad(replayed, learner.solver.parameters(), allow_unused=True)
+
+
+def remember(learner, costs, seen=10**9):
+    """Put a batch into a buffer of one as if its tours had these costs; after so many, the reservoir takes no more."""
+    old = Experience.of(learner.solver, learner.attempt(batch(), "first"))
+    learner.method.buffer.seen = seen
+    learner.method.buffer.put(0, replace(old, costs=torch.tensor(costs)))
+    learner.batches = 3  # instance replay is due with the next batch
 
 
 def test_the_first_batch_is_learned_as_fine_tuning_learns_it(problem):
@@ -98,6 +107,19 @@ def test_instance_replay_goes_by_its_interval_over_epochs():
     assert replays == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("costs", "share", "due"),
+    [([100.0, 100.0, 100.0, 0.0], 0.75, 5.75), ([0.0] * 4, 0.0, 8.0), ([100.0] * 4, 1.0, 5.0)],
+)
+def test_the_more_instances_improve_the_sooner_the_next_are_replayed(costs, share, due):
+    """No tour is shorter than 0, any is shorter than 100; from 4 on, an interval of 4 less the share of 3."""
+    learner = learner_with(buffer=1, lower=1.0, upper=4.0)
+    remember(learner, costs)
+    learner.learn(batch(seed=1))
+    assert learner.method.report()["improved"] == share
+    assert learner.method.interval.due == due
+
+
 def test_enhancement_keeps_the_best_tour_ever_found(problem):
     learner = learner_with(problem, buffer=1, lower=1.0, upper=1.0)
     learner.method.buffer.seen = 10**9  # from now on the reservoir takes nothing more
@@ -128,14 +150,21 @@ def test_without_enhancement_the_buffer_stays_as_it_is(problem):
     assert learner.method.buffer.items == [old]
 
 
-def test_without_instance_replay_there_is_still_enhancement_but_no_loss():
+def test_without_instance_replay_no_loss_comes_from_it():
     learner = learner_with(without="pir", alpha=0.0)
     learner.learn(batch())
     learner.batches = 10  # instance replay is due
     gradients = gradient_of(learner)
     assert all(gradient is None or not gradient.any() for gradient in gradients)
-    learner.learn(batch())
-    assert learner.method.report()["replays"] == 1
+
+
+def test_without_instance_replay_there_is_still_enhancement():
+    learner = learner_with(without="pir", buffer=1)
+    remember(learner, [100.0, 0.0, 100.0, 0.0])
+    learner.learn(batch(seed=1))
+    (kept,) = learner.method.buffer.items
+    assert (kept.costs < 100).all()
+    assert (kept.costs > 0).tolist() == [True, False, True, False]
 
 
 def test_without_behaviour_replay_only_instance_replay_is_left():
@@ -153,16 +182,13 @@ def test_ablations_replay_at_the_papers_fixed_interval():
 
 def test_the_new_batch_may_take_the_place_of_the_one_that_is_replayed():
     """Then what instance replay found belongs to nothing any more."""
-    learner = learner_with(buffer=1, lower=1.0, upper=1.0)
-    for number in range(20):
-        lesson_batch = batch(seed=number)
-        seen = learner.method.buffer.seen
-        learner.learn(lesson_batch)
-        kept = learner.method.buffer.items[0]
-        if kept.instances.coords.equal(lesson_batch.coords):
-            assert len(kept.instances) == 4
-        assert learner.method.buffer.seen == seen + 1
-    assert len(learner.method.buffer) == 1
+    learner = learner_with(buffer=1)
+    remember(learner, [100.0] * 4, seen=0)  # the reservoir takes the next batch
+    new = batch(seed=1)
+    learner.learn(new)
+    assert learner.method.report()["improved"] == 1
+    (kept,) = learner.method.buffer.items
+    assert kept.instances.coords.equal(new.coords)
 
 
 @pytest.mark.parametrize(
