@@ -7,10 +7,11 @@ import torch
 
 from conftest import random_instances, small_solver
 from dree.data import TestSet
+from dree.errors import DreeError
 from dree.evaluation import evaluate as module
 from dree.evaluation.answers import answer
 from dree.evaluation.evaluate import average_gap, best_tours, evaluate
-from dree.problems import Instances, augment
+from dree.problems import Instances, Tours, augment
 from dree.problems.check import check_cvrp, check_tsp
 from dree.solvers import Omni, POMOSettings
 
@@ -65,6 +66,20 @@ def test_progress_counts_instances_and_not_copies(problem):
     done: list[float] = []
     best_tours(small_solver(problem), random_instances(problem, 3, 6, seed=4), 8, done.append)
     assert sum(done) == pytest.approx(3)
+
+
+def test_a_solver_that_makes_no_tours_is_given_no_gap(problem, monkeypatch):
+    instances, solver = random_instances(problem, 3, 7, seed=5), small_solver(problem)
+    solve = solver.solve
+
+    def skipping(*arguments, **options):
+        tours = solve(*arguments, **options)
+        twice = tours.actions.where(tours.actions != 3, 2)  # customer 3 is left out
+        return Tours(twice, tours.costs)
+
+    monkeypatch.setattr(solver, "solve", skipping)
+    with pytest.raises(DreeError, match="instance 0 has for a tour is none"):
+        evaluate(solver, TestSet(f"{problem}-U7-text", "U7", instances, torch.ones(3, dtype=torch.float64)))
 
 
 def test_mean_and_deviation_are_those_of_the_instances_gaps(problem):

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from dree.data import TestSet
 from dree.problems import Instances, Tours, augment
+from dree.problems.check import check_tours
 from dree.solvers import Solver
 from dree.solvers.chunks import split
 from dree.solvers.precision import in_precision
@@ -49,9 +50,15 @@ def evaluate(
     began = time.perf_counter()
     tours = best_tours(solver, test.instances, copies, progress, precision)
     seconds = time.perf_counter() - began
-    each = gaps(tours.costs[:, 0], test.references)
+    each = gaps(_checked(test.instances, tours), test.references)
     mean, std = float(each.mean()), float(each.std(correction=0))
     return Evaluation(test.task, test.name, mean, std, len(test.instances), seconds)
+
+
+def _checked(instances: Instances, tours: Tours) -> Tensor:
+    """What the tours cost, by the referee: [B]."""
+    coords, *orders = (tensor.cpu().numpy() for tensor in instances.tensors())
+    return torch.from_numpy(check_tours(coords, tours.actions[:, 0].numpy(), *orders))
 
 
 def average_gap(solver: Solver, test: TestSet) -> float:

@@ -1,6 +1,8 @@
-"""An independent referee: feasibility and cost of one tour in plain NumPy float64.
+"""An independent referee: feasibility and cost of tours in plain NumPy float64.
 
 It shares no code with the rules that the solvers use, so that a mistake there cannot hide here.
+
+Shapes: B instances, T actions of a tour, N nodes.
 """
 
 from __future__ import annotations
@@ -62,6 +64,33 @@ def check_cvrp(
         if load > capacity:
             raise DreeError(f"Route {route} carries {load}, over the capacity {capacity}.")
     return sum(_length(points, [0, *route], rounding, metric) for route in routes)
+
+
+def check_tours(
+    coords_BN2: ArrayLike,
+    actions_BT: ArrayLike,
+    demands_BN: ArrayLike | None = None,
+    capacity_B: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    """The costs of many tours [B], each of which must be one: of a CVRP where there are demands, else of a TSP."""
+    points, walks = np.asarray(coords_BN2, dtype=np.float64), np.asarray(actions_BT, dtype=np.int64)
+    rows, nodes = np.arange(len(points))[:, None], points.shape[1]
+    known = (walks >= 0) & (walks < nodes)
+    visits = np.bincount((rows * nodes + walks)[known], minlength=points[..., 0].size).reshape(-1, nodes)
+    right = known.all(axis=1) & (visits[:, 1:] == 1).all(axis=1)
+    if demands_BN is None or capacity_B is None:
+        right &= visits[:, 0] == 1
+    else:
+        walks = np.pad(walks, ((0, 0), (1, 0)))  # from the depot
+        demands = np.asarray(demands_BN, dtype=np.int64)[rows, np.where(right[:, None], walks, 0)]
+        carried = np.where(walks == 0, 0, demands).cumsum(axis=1)
+        since_depot = carried - np.maximum.accumulate(np.where(walks == 0, carried, 0), axis=1)
+        right &= since_depot.max(axis=1) <= np.asarray(capacity_B)
+    if not right.all():
+        wrong = int(right.argmin())
+        raise DreeError(f"What instance {wrong} has for a tour is none: {walks[wrong].tolist()}.")
+    legs = points[rows, np.roll(walks, -1, axis=1)] - points[rows, walks]
+    return np.asarray(np.sqrt((legs**2).sum(axis=2)).sum(axis=1))
 
 
 def _length(points: NDArray[np.float64], walk: list[int], rounding: Rounding | None, metric: Metric) -> float:

@@ -11,7 +11,7 @@ from dree.data.published import published
 from dree.evaluation.libraries import solve_library
 from dree.experiments import RunSettings
 from dree.experiments.tables import Cell, PaperRow, PaperTable
-from dree.experiments.trained import load_trained
+from dree.experiments.trained import load_trained, weights_digest
 from dree.files import write_json
 from dree.reproduce.base import TITLES, Choice, Experiment, Found, methods_of
 from dree.reproduce.lines import notes_on
@@ -47,7 +47,7 @@ class Table2(Experiment):
         return [self._means(choice, solved), *(self._details(choice, problem, solved) for problem in choice.problems)]
 
     def _solved(self, choice: Choice, found: Found, problem: str, method: str) -> Solved:
-        """What the first seed's solver does on every instance; kept, so that it is done once."""
+        """What the first seed's solver does on every instance; kept with a digest of it, so that it is done once."""
         path = found.run(choice.settings(problem=problem, method=method, seed=choice.seeds[0]))
         if path is None:
             return {}
@@ -55,13 +55,14 @@ class Table2(Experiment):
         own = choice.libraries / LIBRARIES[problem]  # each library in a folder of its own, or all files in one
         folder = own if own.is_dir() else choice.libraries
         instances = find_instances(folder, problem, LIBRARIES[problem], found.say)
-        kept = found.out / "libraries" / f"{path.name}.json"
+        trained = load_trained(path, found.say)
+        kept, digest = found.out / "libraries" / f"{path.name}.json", weights_digest(trained.solver)
         before = json.loads(kept.read_text()) if kept.is_file() else {}
-        solved: Solved = {name: (distance, gap) for name, (distance, gap) in before.items()}
+        same = before.get("solved", {}) if before.get("weights") == digest else {}
+        solved: Solved = {name: (distance, gap) for name, (distance, gap) in same.items()}
         instances = [instance for instance in instances if instance.name not in solved]
         if not instances:
             return solved
-        trained = load_trained(path, found.say)
         trained.solver.to(choice.settings().torch_device())
         with found.bars(len(instances)) as part:
             for instance in instances:
@@ -70,7 +71,7 @@ class Table2(Experiment):
                 assert result.gap is not None  # the paper's instances have best known lengths
                 solved[instance.name] = (result.distance, result.gap)
                 done(1.0)
-        write_json(kept, solved)
+        write_json(kept, {"weights": digest, "solved": solved})
         return solved
 
     def _means(self, choice: Choice, solved: dict[tuple[str, str], Solved]) -> PaperTable:
