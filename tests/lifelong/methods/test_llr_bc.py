@@ -175,6 +175,22 @@ def test_padded_steps_have_the_loss_and_the_gradient_of_each_by_itself(problem, 
     assert (gradient_of_padded - gradient).norm() <= 1e-8 * gradient.norm() + 1e-10
 
 
+@pytest.mark.parametrize("captures", [False, True])
+def test_steps_of_batches_of_several_sizes_count_the_same(problem, captures):
+    """Each is a mean over its states, and the loss a mean over them."""
+    solver, old = small_solver(problem, 1).double(), small_solver(problem).double()
+    method = make_method("llr-bc", {})
+    learner = Learner(solver, method, LearnerSettings(precision="fp32"))
+    learner.captures = lambda _: captures
+    steps = [remembered_step(old, 7, seed, batch) for seed, batch in enumerate((3, 6, 6, 2))]
+    alone = []
+    for step in steps:
+        method.replayed = [step]
+        alone.append(method.replay(learner, None).detach())
+    method.replayed = steps
+    torch.testing.assert_close(method.replay(learner, None).detach(), torch.stack(alone).mean())
+
+
 def test_both_buffers_go_through_their_state_and_share_what_they_share():
     learner = learner_with("cvrp", buffer=12)
     stream = make_stream("drift", "cvrp", 1, 5)

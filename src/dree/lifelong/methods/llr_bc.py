@@ -89,13 +89,16 @@ class LLRBC(Method):
             return None
         chosen = torch.randperm(len(self.replayed), generator=learner.chance("experience"))[: self.options.sample]
         steps = sorted((self.replayed[row] for row in chosen.tolist()), key=attrgetter("shape"))
-        distances = self._distances(learner, steps)
+        by_size = groupby(steps, key=lambda step: len(step.instances))
+        distances = [each for size, alike in by_size for each in self._distances(learner, size, list(alike))]
         alpha = PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
         return alpha * torch.stack(distances).sum() / len(steps)
 
-    def _distances(self, learner: Learner, steps: list[Step]) -> list[Tensor]:
-        """How far the policy is from some steps, in pieces: the sum of each step's weighted mean over its states."""
-        size = len(steps[0].instances)
+    def _distances(self, learner: Learner, size: int, steps: list[Step]) -> list[Tensor]:
+        """How far the policy is from some steps of batches of one size, in pieces.
+
+        Of each piece, the sum over its steps of the weighted mean over a step's states.
+        """
         measure = divergence(self.options.divergence)
 
         def distance(
