@@ -21,7 +21,7 @@ def constant(first, last, tasks=6):
 def test_a_run_of_the_papers_setting_has_the_papers_numbers_beside_it(tmp_path):
     (found,) = run_metrics(run_with_gaps(tmp_path / "run", constant(9.0, 2.0), END, LAWS, problem="tsp"))
     assert found.values.as_dict() == {"AP": 2.0, "AFB": 0.0, "AMFB": 0.0, "ABPl": 2.0}
-    assert found.kind == ("tsp", "drift", 1000, "fine-tuning", "pomo", "principal")
+    assert found.kind == ("tsp", "drift", 1000, "fine-tuning", "pomo", "principal", ())
     assert found.published["AP"] == 1.86
     assert found.finished
     assert departures(found.settings) == {}
@@ -99,8 +99,23 @@ def test_unfinished_runs_and_runs_of_another_kind_are_not_averaged(tmp_path):
     half = run_metrics(run_with_gaps(tmp_path / "half", constant(9.0, 2.0), [0, 500], LAWS))
     short = run_metrics(run_with_gaps(tmp_path / "short", constant(9.0, 2.0), [0, 100], LAWS, epochs=100))
     other = run_metrics(run_with_gaps(tmp_path / "tsp", constant(9.0, 2.0), END, LAWS, problem="tsp"))
+    fewer = run_metrics(run_with_gaps(tmp_path / "fewer", constant(9.0, 2.0), END, LAWS, batches=32, sizes={"C": 30}))
     assert not half[0].finished
-    assert means([*done, *half, *short, *other]) == []
+    assert means([*done, *half, *short, *other, *fewer]) == []
+    assert fewer[0].kind.changes == ("sizes.C = 30", "batches = 32")
+    assert metrics_rows(fewer, [])[0]["changes"] == "sizes.C = 30; batches = 32"
+
+
+def test_runs_that_were_computed_otherwise_but_learned_the_same_are_averaged(tmp_path):
+    runs = [
+        each
+        for precision in ("fp32", "bf16")
+        for each in run_metrics(
+            run_with_gaps(tmp_path / precision, constant(9.0, 2.0), END, LAWS, learner={"precision": precision})
+        )
+    ]
+    (mean,) = means(runs)
+    assert mean.runs == 2
 
 
 def test_a_run_that_was_never_tested_is_refused(tmp_path):

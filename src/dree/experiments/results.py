@@ -14,13 +14,12 @@ from dree.experiments.collection import collected, learned_in
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import RunFolder
 from dree.experiments.naming import run_name, run_title
-from dree.experiments.summary import RunMetrics, departures, means, run_metrics
+from dree.experiments.summary import RunMetrics, learned_otherwise, means, run_metrics
 from dree.lifelong import METHODS
 from dree.settings import override
 
 T = TypeVar("T")
 QUARTERS = 4
-NOT_LEARNED = {"learner.precision", "solver.chunk_bytes"}  # how it is computed, not what
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def result_tables(root: Path) -> list[ResultTable]:
 
 
 def _table(folder: Path, runs: Sequence[RunMetrics]) -> ResultTable:
-    every = [_departures(run.settings) for run in runs]
+    every = [learned_otherwise(run.settings) for run in runs]
     shared = {name: value for name, value in every[0].items() if all(each.get(name) == value for each in every)}
     results = [_result(same, shared) for same in _grouped(sorted(runs, key=_rank), _line).values()]
     return ResultTable(folder, shared, tuple(_told_apart(results)))
@@ -102,7 +101,7 @@ def _result(runs: Sequence[RunMetrics], shared: Mapping[str, Any]) -> Result:
     mean = means(runs)
     timings = [row for folder in folders for row in folder.log("timings.jsonl")]
     peaks = [row["peak_bytes"] for row in timings if row.get("peak_bytes") is not None]
-    as_published = not _departures(first.settings)
+    as_published = not learned_otherwise(first.settings)
     return Result(
         label=_label(first, shared),
         runs=tuple(runs),
@@ -118,7 +117,7 @@ def _result(runs: Sequence[RunMetrics], shared: Mapping[str, Any]) -> Result:
 
 def _label(run: RunMetrics, shared: Mapping[str, Any]) -> str:
     """The method, and what sets the run apart from others in its table."""
-    own = {name: value for name, value in _departures(run.settings).items() if name not in shared}
+    own = {name: value for name, value in learned_otherwise(run.settings).items() if name not in shared}
     words = [run_title(run.settings), *(f"{name} {value}" for name, value in own.items())]
     words += ["finer tests"] if run.kind.tests == "finer" else []
     words += [] if run.finished else [f"seed {run.settings.seed} up to epoch {run.epoch}"]
@@ -139,10 +138,6 @@ def _replays(run: RunMetrics, log: Sequence[Mapping[str, Any]]) -> Replays | Non
     an_epoch = float(np.mean([row["replays"] for row in rows]))
     batches = run.settings.known_batches
     return Replays(an_epoch, batches / an_epoch if batches and an_epoch else None, tuple(improved))
-
-
-def _departures(settings: RunSettings) -> dict[str, Any]:
-    return {name: value for name, value in departures(settings).items() if name not in NOT_LEARNED}
 
 
 def _rank(run: RunMetrics) -> tuple[int, str, str, bool, int, str]:

@@ -19,6 +19,7 @@ from dree.tasks import ORDERS, Stream
 
 # What may differ between runs of the paper, or has no part in what is learned and measured.
 FREE = {"problem", "scenario", "order", "epochs", "method", "base", "seed", "device", "checkpoint_seconds", "tests"}
+NOT_LEARNED = {"learner.precision", "solver.chunk_bytes"}  # how it is computed, not what
 PAPER_REGIONS = ["cq-144", "hz-120", "jl-31", "sh-2", "yt-167"]
 
 
@@ -31,6 +32,7 @@ class Kind(NamedTuple):
     method: str  # with its ablation and its changed options: `dree without pir`
     base: str  # the base solver
     tests: str  # principal or finer, or process, those of real days
+    changes: tuple[str, ...] = ()  # other settings that are not the paper's: `batches = 32`
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ def run_metrics(path: Path) -> list[RunMetrics]:
     found = []
     for tests, columns in kinds.items():
         length = None if real else stream.epochs
-        kind = Kind(settings.problem, settings.scenario, length, method_title(settings), settings.base, tests)
+        stream_kind = (settings.problem, settings.scenario, length, method_title(settings), settings.base, tests)
+        kind = Kind(*stream_kind, tuple(f"{name} = {value}" for name, value in learned_otherwise(settings).items()))
         values = measured(folder, columns)
         found.append(RunMetrics(path, settings, stream, kind, epochs[-1], values, _published(settings, kind)))
     return found
@@ -122,6 +125,11 @@ def departures(settings: RunSettings) -> dict[str, Any]:
     changed = from_preset(settings, "paper").items()
     free = FREE | ({"start"} if settings.base == "omni" else set())  # it is meant to start from a learned model
     return {name: value for name, value in changed if name not in free and not name.startswith("options.")}
+
+
+def learned_otherwise(settings: RunSettings) -> dict[str, Any]:
+    """Those among them on which it depends what is learned."""
+    return {name: value for name, value in departures(settings).items() if name not in NOT_LEARNED}
 
 
 def _published(settings: RunSettings, kind: Kind) -> Row | None:

@@ -22,26 +22,32 @@ def metrics_rows(runs: Sequence[RunMetrics], means: Sequence[MeanMetrics]) -> li
     """A row for each run and each mean, as plain values."""
     rows: list[dict[str, Any]] = []
     for run in runs:
-        row = {"run": str(run.run), **run.kind._asdict(), "epochs": run.stream.epochs}
+        row = {"run": str(run.run), **_kind(run.kind), "epochs": run.stream.epochs}
         row |= {_which(run.kind): which_stream(run.settings), "seed": run.settings.seed}
         row |= {"epoch": run.epoch, "runs": 1}
         rows.append(row | run.values.as_dict() | _printed(run.published))
     for mean in means:
         values = {name: value for name, (value, _) in mean.values.items()}
         spread = {f"{name}_std": std for name, (_, std) in mean.values.items()}
-        row = {"run": "mean", **mean.kind._asdict(), "runs": mean.runs}
+        row = {"run": "mean", **_kind(mean.kind), "runs": mean.runs}
         rows.append(row | values | spread | _printed(mean.published))
     return rows
+
+
+def _kind(kind: Kind) -> dict[str, Any]:
+    return {**kind._asdict(), "changes": "; ".join(kind.changes)}
 
 
 def runs_table(runs: Sequence[RunMetrics], means: Sequence[MeanMetrics]) -> Group:
     """A table for each kind of runs: the runs, then their mean; the paper's numbers in lines of their own."""
     of_kind = {mean.kind: mean for mean in means}
+    shared = set.intersection(*(set(run.kind.changes) for run in runs)) if runs else set()
     tables = []
     for kind in dict.fromkeys(run.kind for run in runs):
         of_this = [run for run in runs if run.kind == kind]
         length = "" if kind.epochs is None else f"{kind.epochs} epochs, "
         title = f"{kind.method}, {kind.problem.upper()}, {kind.scenario}, {length}{kind.tests} tests"
+        title += "".join(f", {change}" for change in kind.changes if change not in shared)
         shown = measures_in(run.values.as_dict() for run in of_this)
         table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column("run", min_width=14, overflow="fold")
