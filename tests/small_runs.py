@@ -47,5 +47,5 @@ def finish_in_pieces(path: Path, settings: RunSettings, epochs: int) -> None:
     run.checkpoint()
     for _ in range(epochs):
         run = Run.resume(path)
-        run.folder.truncate_logs(run.epoch)
+        run.folder.go_back_to(run.epoch)
         run.learn_epoch()

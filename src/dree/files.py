@@ -7,10 +7,10 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from dree.errors import DreeError
 
@@ -57,6 +57,26 @@ def sync_folder(folder: Path) -> None:
 def write_text(path: Path, text: str) -> Path:
     """Write a whole text file in one step."""
     return write_bytes(path, text.encode())
+
+
+class BusyError(DreeError):
+    """A folder that another process is working on."""
+
+
+def lock(file: IO[str], busy: Callable[[], str]) -> None:
+    """Hold the folder in which a file is, by that file, for this process alone; `busy` says that another one does.
+
+    The system frees it when the process dies, so a lock that was left behind holds nobody up.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BusyError(busy()) from None
+    except OSError as error:
+        raise DreeError(
+            f"{Path(file.name).parent} cannot be locked: {error.strerror}. Two processes might change it at once, so "
+            "nothing was done. Put it on a drive that knows locks, such as one of this machine."
+        ) from None
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def test_stopped_after_every_round_it_ends_bit_identical(tmp_path, settings):
     parts.checkpoint()
     for _ in range(4):
         parts = Pretraining.resume(tmp_path / "parts")
-        parts.folder.truncate_logs(parts.iteration)
+        parts.folder.go_back_to(parts.iteration)
         parts.learn_round()
     Pretraining.resume(tmp_path / "parts").finish()
     same(tmp_path / "whole", tmp_path / "parts")

@@ -129,7 +129,7 @@ def test_abandoned_long_after_its_newest_checkpoint_it_ends_bit_identical(tmp_pa
         assert run.folder.gaps()[0] == list(range(abandoned + 1))
         run = Run.resume(tmp_path / "run")
         assert run.epoch == saved
-        run.folder.truncate_logs(run.epoch)
+        run.folder.go_back_to(run.epoch)
     run.finish()
     assert [int(file.stem) for file in checkpoints(tmp_path / "run/checkpoint")] == [20, 12]
     for name in FILES[:3]:

@@ -9,7 +9,6 @@ so that both end the same as those of a run that was never interrupted. Wall-clo
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import json
 import re
@@ -25,7 +24,7 @@ import numpy as np
 from dree.errors import DreeError
 from dree.experiments.circumstances import circumstances
 from dree.experiments.configuration import RecordedSettings, RunSettings
-from dree.files import write_text
+from dree.files import lock, write_text
 from dree.lifelong.checkpoint import checkpoints
 from dree.settings import build
 from dree.tasks import Stream
@@ -36,10 +35,6 @@ CONVERTED = "converted"  # the kind of a folder whose solver comes from elsewher
 PRETRAINED = "pretrained"  # the kind of a folder whose solver was made to start from
 # With a number: left over by a process that was killed while it wrote the file.
 OWN_FILES = re.compile(r"checkpoint|\.lock|\.?(manifest\.json|(metrics|timings)\.jsonl|gaps\.csv|report\.html)(\.\d+)?")
-
-
-class BusyError(DreeError):
-    """A folder that another process is working on."""
 
 
 class TakenError(DreeError):
@@ -160,12 +155,9 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for one process; a second one is refused. The system frees it when a process dies."""
+        """Hold the folder for one process; a second one is refused."""
         with (self.path / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise BusyError(f"Another process is working on {self.path}. Wait for it to end.") from None
+            lock(file, lambda: f"Another process is working on {self.path}. Wait for it to end.")
             for left_over in self.checkpoints.glob(".*.safetensors.*"):  # of a process that was killed
                 left_over.unlink()
             yield
@@ -189,8 +181,11 @@ class RunFolder:
         if not strangers:
             self.path.rmdir()
 
-    def truncate_logs(self, epoch: int) -> None:
-        """Drop what was logged after an epoch."""
+    def go_back_to(self, epoch: int) -> None:
+        """Drop what was logged after an epoch; later checkpoints, which cannot be used, are set aside."""
+        for path in checkpoints(self.checkpoints):
+            if int(path.stem) > epoch:
+                path.rename(path.with_name(f"{path.name}.unusable"))
         for name in ("metrics.jsonl", "timings.jsonl"):
             rows = [row for row in self.log(name) if row["epoch"] <= epoch]
             write_text(self.path / name, "".join(json.dumps(row) + "\n" for row in rows))
@@ -252,7 +247,7 @@ class Onlooker(RunFolder):
         """It is, by the first process."""
         yield
 
-    def truncate_logs(self, epoch: int) -> None:
+    def go_back_to(self, epoch: int) -> None:
         """Nothing."""
 
     def append(self, name: str, row: dict[str, Any]) -> None:

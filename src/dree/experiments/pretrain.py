@@ -110,7 +110,7 @@ class Pretraining:
         """Learn every iteration that is left, and test before the first and after the last."""
         with self.folder.locked():
             self.catch_up()
-            self.folder.truncate_logs(self.iteration)
+            self.folder.go_back_to(self.iteration)
             if not self.tested:
                 self.test("before")
                 self.checkpoint()

@@ -127,7 +127,7 @@ class Run:
 
     def _go_on(self, watch: Watcher) -> None:
         """The same for each process of a run."""
-        self.folder.truncate_logs(self.epoch)
+        self.folder.go_back_to(self.epoch)
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
         if self.tested:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -12,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from dree.errors import DreeError
-from dree.experiments.folder import BusyError
+from dree.files import lock
 
 LOCK = "lock"
 
@@ -25,21 +23,10 @@ def now() -> str:
 
 @contextmanager
 def locked(path: Path, purpose: str) -> Iterator[None]:
-    """Hold a state directory, which is made where there is none; a second process is refused.
-
-    The system frees it when the process dies, so a lock that was left behind holds nobody up.
-    """
+    """Hold a state directory, which is made where there is none; a second process is refused."""
     path.mkdir(parents=True, exist_ok=True)
     with (path / LOCK).open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BusyError(f"{path} is in use by {_owner(file)}. Wait for it to end, then try again.") from None
-        except OSError as error:
-            raise DreeError(
-                f"{path} cannot be locked: {error.strerror}. Two processes might change it at once, so nothing was "
-                "done. Put it on a drive that knows locks, such as one of this machine."
-            ) from None
+        lock(file, lambda: f"{path} is in use by {_owner(file)}. Wait for it to end, then try again.")
         _write(file, json.dumps({"purpose": purpose, "pid": os.getpid(), "host": socket.gethostname(), "since": now()}))
         try:
             yield

@@ -19,11 +19,11 @@ from dree.experiments.companions import CompanionError
 from dree.experiments.configuration import RunSettings
 from dree.experiments.engines.base import RUNS, Job, News, Outcome, Tell
 from dree.experiments.engines.store import Store
-from dree.experiments.folder import BusyError, RunFolder
+from dree.experiments.folder import RunFolder
 from dree.experiments.material import changed_since
 from dree.experiments.naming import NO_MATTER
 from dree.experiments.run import Run, Tested
-from dree.files import write_text
+from dree.files import BusyError, write_text
 from dree.lifelong.checkpoint import checkpoints, is_complete
 from dree.settings import differences
 

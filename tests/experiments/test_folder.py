@@ -1,0 +1,47 @@
+"""A run's folder after something went wrong in it."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from dree import override
+from dree.errors import DreeError
+from dree.experiments import DEMO, Run
+from dree.experiments.engines.work import check_folder
+from dree.lifelong.checkpoint import checkpoints
+from small_runs import SMALL
+
+
+def test_a_damaged_checkpoint_is_set_aside_when_its_run_goes_on(tmp_path):
+    """So it is neither taken for the newest one after another interruption, nor kept in place of a good one."""
+    settings = override(DEMO, {**SMALL, "epochs": 5})
+    run = Run.start(tmp_path / "run", settings)
+    run.test()
+    while run.epoch < 4:
+        run.learn_epoch()
+    newest, before = checkpoints(run.folder.checkpoints)
+    newest.write_bytes(b"damaged")
+    said: list[str] = []
+    again = Run.resume(run.folder.path, said.append)
+    assert again.epoch == 3
+    assert any("Using the one before it" in words for words in said)
+    again.folder.go_back_to(again.epoch)  # and there it is killed
+    assert check_folder(run.folder.path, settings).log("metrics.jsonl")[-1]["epoch"] == 3
+    assert checkpoints(run.folder.checkpoints) == [before]
+    assert newest.with_name(f"{newest.name}.unusable").read_bytes() == b"damaged"
+    Run.resume(run.folder.path).finish()
+    assert [int(path.stem) for path in checkpoints(run.folder.checkpoints)] == [5, 4]
+
+
+def test_a_drive_without_locks_is_not_called_busy(tmp_path, monkeypatch):
+    run = Run.start(tmp_path / "run", override(DEMO, SMALL))
+
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(DreeError, match="cannot be locked: No locks available"):
+        run.finish()
