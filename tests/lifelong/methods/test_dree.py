@@ -210,6 +210,35 @@ def test_bad_options_are_refused(options, message):
         make_method("dree", options)
 
 
+@pytest.mark.parametrize(
+    ("without", "options"),
+    [
+        ("pir", {"beta": 2.0, "lower": 2.0, "upper": 8.0}),
+        ("br", {"alpha": 5.0, "divergence": "literal", "lower": 2.0, "upper": 8.0}),
+        ("ee", {"lower": 2.0, "upper": 8.0}),
+    ],
+)
+def test_options_that_have_no_effect_on_an_ablation_are_refused(without, options):
+    for name, value in options.items():
+        message = f"^{name} has no effect on DREE without {without}. Leave out {name} or 'without'.$"
+        with pytest.raises(DreeError, match=message):
+            make_method("dree", {"without": without, name: value})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"without": "pir", "alpha": 5.0, "divergence": "literal"},
+        {"without": "br", "beta": 2.0},
+        {"without": "ee", "alpha": 5.0, "beta": 2.0, "divergence": "literal"},
+        {"without": "br", "alpha": None, "divergence": "softened", "lower": 1.0, "upper": 4.0},  # as a manifest has it
+    ],
+)
+def test_the_other_options_of_an_ablation_are_as_they_are_given(options):
+    method = make_method("dree", options)
+    assert {name: getattr(method.options, name) for name in options} == options
+
+
 def test_a_budget_too_small_for_one_batch_is_refused_when_that_shows():
     learner = learner_with(buffer_bytes=100)
     learner.learn(batch())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from dree.errors import unknown
+from dree.errors import DreeError, unknown
 from dree.lifelong.experience import Experience, ExperienceBuffer
 from dree.lifelong.methods.base import Lesson, Method
 from dree.lifelong.reading import Reading
@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from dree.lifelong.learner import Learner
     from dree.tasks import Stream
 
-PARTS = ("pir", "br", "ee")
 ABLATION_INTERVAL = 3.56  # the paper's, so that all ablations replay equally often
+ABLATIONS = {  # the parts that can be left out, and the options that then have no effect
+    "pir": ("beta", "lower", "upper"),
+    "br": ("alpha", "divergence", "lower", "upper"),
+    "ee": ("lower", "upper"),
+}
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,13 @@ class DREEOptions:
         divergence(self.divergence)
         Interval(self.lower, self.upper)
         ExperienceBuffer(self.buffer, self.buffer_bytes)
-        if self.without is not None and self.without not in PARTS:
-            raise unknown("part of DREE", self.without, PARTS)
+        if self.without is None:
+            return
+        if self.without not in ABLATIONS:
+            raise unknown("part of DREE", self.without, ABLATIONS)
+        for name in ABLATIONS[self.without]:
+            if getattr(self, name) != getattr(DREEOptions, name):
+                raise DreeError(f"{name} has no effect on DREE without {self.without}. Leave out {name} or 'without'.")
 
 
 @dataclass(frozen=True)
