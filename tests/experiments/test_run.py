@@ -316,7 +316,7 @@ def test_a_run_is_not_resumed_on_other_test_sets(finished):
 def test_more_test_instances_than_there_are_is_an_error(tmp_path):
     with pytest.raises(DreeError, match=r"test_instances is 1001, but cvrp-E20-text has \d+\. Ask for fewer\.$"):
         Run.start(tmp_path / "run", override(TINY, {"test_instances": 1001}))
-    assert not (tmp_path / "next").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def build_finer(settings, count=2):
@@ -371,7 +371,7 @@ def test_more_instances_than_a_set_of_ones_own_has_names_the_command_for_more(tm
 def test_missing_test_sets_are_an_error_with_the_command_that_builds_them(tmp_path, changes, command):
     with pytest.raises(DreeError, match=command):
         Run.start(tmp_path / "run", override(RunSettings(), changes))
-    assert not (tmp_path / "next").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_what_a_killed_process_left_behind_is_cleared_away(finished):
