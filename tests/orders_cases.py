@@ -235,8 +235,10 @@ def demands() -> Iterator[Case]:
 
 def depots() -> Iterator[Case]:
     depot = DEPOT._replace(id="X1")
-    yield good("a first row without a demand", written(table(depot=depot._replace(name="HQ"))))
-    yield good("a first row with demand 0", written(table(depot=depot._replace(name="HQ", parcels="0"))))
+    unmarked = depot._replace(name="HQ")
+    yield good("a first row without a demand", written(table(depot=unmarked._replace(id=""))))
+    yield good("a first row with demand 0", written(table(depot=unmarked._replace(id="", parcels="0"))))
+    yield Case("a first order without a demand", written(table(depot=unmarked)).encode(), message="it is an order")
     for word in ("Depot", "WAREHOUSE", "Lager", "Dépôt", "склад"):
         cells = table(depot=None)
         typed = [[*row, "type" if not number else "stop"] for number, row in enumerate(cells)]

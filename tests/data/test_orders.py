@@ -112,8 +112,8 @@ def test_without_demands_every_stop_counts_one(read):
         (HEADER + STOPS + "Lager,48.12,11.55,7\n", "marked in line 5", 3),
         ("id,lat,lon,parcels,type\nX,48.12,11.55,,DEPOT\n" + STOPS.replace("\n", ",stop\n"), "marked in line 2", 3),
         ("depot,lat,lon,parcels\nx,48.12,11.55,\n,48.1,11.5,2\n", "marked in line 2", 1),
-        (HEADER + "X,48.12,11.55,0\n" + STOPS, "line 2, the first, has no demand", 3),
-        (HEADER + "X,48.12,11.55,\n" + STOPS + "X,48.12,11.55,0.0\n", "line 2, the first, has no demand", 3),
+        (HEADER + ",48.12,11.55,0\n" + STOPS, "line 2, the first, has no demand", 3),
+        (HEADER + ",48.12,11.55,\n" + STOPS + "X,48.12,11.55,0.0\n", "line 2, the first, has no demand", 3),
     ],
 )
 def test_a_depot_is_found_in_the_file(read, text, how, stops):
@@ -124,12 +124,26 @@ def test_a_depot_is_found_in_the_file(read, text, how, stops):
     assert read(text).days[0].depot == (11.55, 48.12)
 
 
-def test_rows_that_are_no_stops_because_the_first_is_taken_for_the_depot_are_told(read):
-    text = HEADER + "X,48.12,11.55,0\n" + STOPS
-    assert read(text, capacity=Decimal(10)).notes == ()
-    (note,) = read(text + "Y,48.12,11.55,0\n", capacity=Decimal(10)).notes
-    assert note.startswith("Line 2, the first, has no demand and is taken for the depot")
+def test_that_the_first_row_is_taken_for_the_depot_is_always_said(read):
+    text = "id,name,lat,lon,parcels\n,HQ,48.12,11.55,0\n" + STOPS.replace(",48", ",,48")
+    (note,) = read(text, capacity=Decimal(10)).notes
+    assert note.startswith("Line 2 (HQ), the first, has no demand and is taken for the depot, not for a stop.")
+    assert "give it with --depot" in note
+    assert note in read(text).notes
+    (note,) = read(text + "Y,,48.12,11.55,0\n", capacity=Decimal(10)).notes
     assert "no stops (lines: 6)" in note
+
+
+@pytest.mark.parametrize("demand", ["", "0"])
+def test_a_first_row_with_an_id_is_an_order_and_not_the_depot(read, demand):
+    text = HEADER + f"A1,48.12,11.55,{demand}\n" + STOPS
+    words = r"needs a depot\. Line 2 \(A1\), the first, has no demand but an id.*--depot=48\.12,11\.55\."
+    with pytest.raises(DreeError, match=words):
+        read(text, capacity=Decimal(10))
+    (day,), notes = read(text).days, read(text).notes
+    assert (day.depot, day.names) == (None, ("A1", "A", "B", "C"))
+    assert "it is an order and not the depot" in notes[0]
+    assert read(text, depot=DEPOT, capacity=Decimal(10)).days[0].names == ("A", "B", "C")
 
 
 def test_a_depot_that_is_said_goes_before_one_in_the_file(read):
@@ -139,9 +153,9 @@ def test_a_depot_that_is_said_goes_before_one_in_the_file(read):
 
 @pytest.mark.parametrize("demand", ["", "0", "0.0"])
 def test_a_row_without_a_demand_at_the_depot_that_is_said_is_no_stop(read, demand):
-    text = f"{HEADER}X,48.12,11.55,{demand}\n{STOPS}"
+    text = f"{HEADER},48.12,11.55,{demand}\n{STOPS}"
     said, found = (read(text, depot=depot, capacity=Decimal(10)) for depot in (DEPOT, None))
-    assert (said.days[0].key, said.bad, said.notes) == (found.days[0].key, (), ())
+    assert (said.days[0].key, said.bad, said.notes, found.bad) == (found.days[0].key, (), (), ())
 
 
 def test_a_depot_that_is_not_used_is_said(read):

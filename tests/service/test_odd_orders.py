@@ -22,7 +22,13 @@ OTHERWISE = {  # where the state's depot, capacity or region decides, and not th
     "a plane with commas": "x and y, but",
     "a plane with a far place": "x and y, but",
 }
-KNOWN_DEPOT = {"a depot swapped", "no depot", "a depot without a place", "two depots"}
+KNOWN_DEPOT = {
+    "a depot swapped",
+    "no depot",
+    "a depot without a place",
+    "two depots",
+    "a first order without a demand",
+}
 
 
 def content(folder):

@@ -141,7 +141,8 @@ def _day(
     if demands is None or capacity is None:
         return Orders(day, rows.places[part], names, table.geographic, place, recipients=recipients)
     if place is None:
-        raise DreeError(f"{table.path}: with a capacity, {day} needs a depot. To say where: {HOW}.")
+        why = "".join(f" {note}" for note in depots.notes)
+        raise DreeError(f"{table.path}: with a capacity, {day} needs a depot.{why} To say where: {HOW}.")
     chosen = [demands[index] for index in part]
     units = 10 ** max(map(decimals, {*chosen, capacity}))
     whole = np.array([int(demand * units) for demand in chosen], np.int64)

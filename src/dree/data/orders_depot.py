@@ -14,7 +14,9 @@ from dree.errors import DreeError
 from dree.problems.geography import distances
 
 Place = tuple[float, float]  # longitude and latitude, or x and y
-HOW = "give --depot LAT,LON (or X,Y), mark a row with 'depot' in a column 'type', or begin with a row with demand 0"
+HOW = (
+    "give --depot LAT,LON (or X,Y), mark a row with 'depot' in a column 'type', or begin with one without id and demand"
+)
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,8 @@ def find_depots(rows: Rows, days: Sequence[str], given: Place | None) -> Depots:
         return _of_marked(rows, days, usable, frozenset(marked))
     first = _place(rows, 0) if rows.reasons and not rows.reasons[0] else None
     like_it = [] if first is None else _without_demand(rows, first)
-    if 0 in like_it:
-        lines = [rows.table.rows[index].line for index in like_it if index]
-        note = (
-            f"Line {rows.table.rows[0].line}, the first, has no demand and is taken for the depot; so others without "
-            f"demand at that place are no stops (lines: {', '.join(map(str, lines[:5]))}"
-            f"{', ...' if len(lines) > 5 else ''}). If the depot is elsewhere, give it with --depot."
-        )
-        how = f"line {rows.table.rows[0].line}, the first, has no demand"
-        return Depots(first, {}, frozenset(like_it), how, (note,) if lines else ())
+    if first is not None and 0 in like_it:
+        return _of_first(rows, first, like_it)
     return Depots(None, {}, frozenset(marked), "none")
 
 
@@ -107,6 +102,22 @@ def _of_marked(rows: Rows, days: Sequence[str], usable: Sequence[int], marked: f
             "give it with --depot."
         )
     return Depots(None, by_day, marked, how)
+
+
+def _of_first(rows: Rows, place: Place, like_it: Sequence[int]) -> Depots:
+    """The first row, which has no demand, as the depot; with an id it is an order like the others, and no depot."""
+    table = rows.table
+    line, called = table.rows[0].line, table.cells("id")[0] or table.cells("name")[0]
+    which = f"Line {line}{f' ({called})' if called else ''}, the first, has no demand"
+    if table.cells("id")[0]:
+        first, second = reversed(place) if table.geographic else place
+        note = f"{which} but an id, so it is an order and not the depot. If it is the depot: --depot={first},{second}"
+        return Depots(None, {}, frozenset(), "none", (f"{note}.",))
+    lines = [table.rows[index].line for index in like_it if index]
+    others = f" (lines: {', '.join(map(str, lines[:5]))}{', ...' if len(lines) > 5 else ''})"
+    more = f"; so others without demand at that place are no stops{others}" if lines else ", not for a stop"
+    note = f"{which} and is taken for the depot{more}. If the depot is elsewhere, give it with --depot."
+    return Depots(place, {}, frozenset(like_it), f"line {line}, the first, has no demand", (note,))
 
 
 def _without_demand(rows: Rows, place: Place) -> list[int]:
