@@ -76,6 +76,16 @@ def test_a_day_that_comes_again_is_nothing_new(tmp_path, start, days):
     assert "There was nothing new to learn. Version 1 is in use." in output
 
 
+def test_a_bad_file_is_named_at_the_end_and_the_good_day_is_learned(tmp_path, start, days):
+    path, empty = tmp_path / "state", tmp_path / "empty.csv"
+    empty.write_text("")
+    done = dree("learn", str(path), str(empty), str(days[0]), "--batches", "1", "--start", str(start))
+    assert done.returncode == 2
+    assert done.stdout.index(f"Refused: {empty} is empty") < done.stdout.index("On 1 day that is kept")
+    assert f"Error: Refused, while all else was learned:\n{empty} is empty" in done.stderr
+    assert len(State.open(path).versions) == 2
+
+
 def test_the_budget_in_minutes_bounds_learning(tmp_path, start, days):
     invoke("learn", tmp_path / "state", days[0], "--minutes", 0.05, "--start", start)
     invoke("learn", tmp_path / "state", days[1], "--minutes", 0.1)

@@ -44,9 +44,10 @@ def learn(
     from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
     from dree.experiments.configuration import torch_device
     from dree.service.budget import Budget
-    from dree.service.days import Given
+    from dree.service.days import Given, RefusedError
     from dree.service.learning import Learning, learn_files
     from dree.service.starting import Wanted
+    from dree.service.state import State
 
     given = Given(
         None if columns is None else parse_columns(columns),
@@ -66,11 +67,11 @@ def learn(
     except KeyboardInterrupt:
         days = f"learned {len(learned)} of the days, up to {learned[-1].day}" if learned else "learned no day"
         fail(f"Stopped; {days}. {state_dir} is as it was then. Go on with the same command.", code=130)
-    if learned:
-        for line in _forgotten(state):
-            say(line)
-    else:
-        say(f"There was nothing new to learn. Version {state.in_use} is in use.")
+    except RefusedError:
+        if learned:
+            _close(State.open(state_dir), learned)
+        raise
+    _close(state, learned)
 
 
 def history(
@@ -95,6 +96,15 @@ def history(
     damaged = state.damaged()
     if damaged:
         raise DreeError("\n".join([*damaged, f"Restore these from a backup of {state_dir}."]))
+
+
+def _close(state: State, learned: list[Version]) -> None:
+    """The last words: what was forgotten, or that there was nothing to learn."""
+    if not learned:
+        say(f"There was nothing new to learn. Version {state.in_use} is in use.")
+        return
+    for line in _forgotten(state):
+        say(line)
 
 
 def _report(state: State) -> None:

@@ -1,11 +1,13 @@
-"""Which days of some files are to be learned: everything is read and checked before anything is changed."""
+"""Which days of some files are to be learned, and which are refused: all are read before anything is changed."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,11 +15,18 @@ from dree.bars import Say
 from dree.data.orders import NO_COLUMNS, read_orders
 from dree.errors import DreeError
 from dree.service.records import Day, Settings
+from dree.service.region import check_region
+from dree.service.state import State
 from dree.tasks.orders import LEAST_STOPS, Orders
 
 LEAST_PLACES = 4  # different ones; with fewer, every tour is the best
 LISTED = 4  # days that are skipped one by one in words
 TAKEN = 100  # stops of a day that are kept to compare it with others
+OTHERWISE = (  # what to do where a day comes with other stops
+    "If a day's orders are in several files, join them; if they are another region's, learn them in a folder of their "
+    "own; if files have no dates, give each day's file a name of its own; if dates come again every year, write them "
+    "with the year."
+)
 
 
 @dataclass(frozen=True)
@@ -29,23 +38,86 @@ class Given:
     capacity: Decimal | None = None
 
 
-def read_days(files: Sequence[Path], given: Given, settings: Settings | None, say: Say) -> tuple[Orders, ...]:
-    """All days of the files by date, which are all of one kind, and of the state's where there is one."""
-    if settings is not None:
-        given = _as_in_state(given, settings)
-    days: list[Orders] = []
+class Found(NamedTuple):
+    """A day, and the file that it is in."""
+
+    path: Path
+    orders: Orders
+
+
+@dataclass(frozen=True)
+class Read:
+    """What some files hold: days by date, all of one kind, and why others are refused, a sentence for each."""
+
+    days: tuple[Found, ...]
+    refused: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The days that are to be learned, what there is to say of others, and why some are refused."""
+
+    days: tuple[Orders, ...]
+    notes: tuple[str, ...]
+    refused: tuple[str, ...]
+
+
+class UnlearnableError(DreeError):
+    """A day that has too little to learn from."""
+
+
+class RefusedError(DreeError):
+    """Files or days that were not learned, each with the reason; all others were."""
+
+    def __init__(self, reasons: Sequence[str], others: bool) -> None:
+        """Say whether there were others that were learned."""
+        super().__init__("\n".join(["Refused, while all else was learned:", *reasons] if others else reasons))
+
+
+def read_days(files: Sequence[Path], given: Given, state: State | None, say: Say) -> Read:
+    """All days of the files that fit the state. Without one they must fit each other, else nobody knows which is right.
+
+    A file or a day that cannot be used is refused by itself.
+    """
+    if state is not None:
+        given = _as_in_state(given, state.settings)
+    found: list[Found] = []
+    refused: list[str] = []
     for path in files:
-        file = read_orders(path, given.columns or NO_COLUMNS, depot=given.depot, capacity=given.capacity)
-        for note in file.notes:
-            say(f"{path}: {note}")
-        if file.bad:
-            say(f"{path}: rows that are left out: {len(file.bad)}. See why with: {file.command}")
-        days += file.days_to_route()
-    days.sort(key=lambda day: day.day)
-    fixed = settings or settings_of(days[0], given)
-    for day in days:
-        _check_kind(day, fixed)
-    return tuple(days)
+        try:
+            found += [Found(path, day) for day in _read(path, given, say)]
+        except DreeError as error:
+            refused.append(_named(path, error))
+    found.sort(key=lambda each: each.orders.day)
+    if state is None:
+        for each in found:
+            _check_kind(each.orders, settings_of(found[0].orders, given))
+        return Read(tuple(found), tuple(refused))
+    fitting = []
+    for each in found:
+        try:
+            _check_kind(each.orders, state.settings)
+            check_region(each.orders, state)
+            fitting.append(each)
+        except DreeError as error:
+            refused.append(_named(each.path, error))
+    return Read(tuple(fitting), tuple(refused))
+
+
+def _read(path: Path, given: Given, say: Say) -> tuple[Orders, ...]:
+    """The days of a file; what a person should know of it is said."""
+    file = read_orders(path, given.columns or NO_COLUMNS, depot=given.depot, capacity=given.capacity)
+    days = file.days_to_route()
+    for note in file.notes:
+        say(f"{path}: {note}")
+    if file.bad:
+        say(f"{path}: rows that are left out: {len(file.bad)}. See why with: {file.command}")
+    return days
+
+
+def _named(path: Path, error: DreeError) -> str:
+    """What is wrong with a file, which is named."""
+    return str(error) if str(path) in str(error) else f"{path}: {error}"
 
 
 def settings_of(day: Orders, given: Given) -> Settings:
@@ -54,38 +126,36 @@ def settings_of(day: Orders, given: Given) -> Settings:
     return Settings(day.problem, day.geographic, dict(given.columns or {}), day.depot, capacity)
 
 
-def new_days(days: Sequence[Orders], seen: Sequence[Day], say: Say) -> tuple[Orders, ...]:
-    """Those that were never seen; others are skipped aloud, and a learned day that comes with other stops is refused.
+def new_days(read: Read, seen: Sequence[Day]) -> Chosen:
+    """Those that were never seen; others are skipped, and a day that comes with other stops than before is refused.
 
-    A day that had too little to learn from may come again with more.
+    Where it comes so in two files, and was never learned, neither is: nobody knows which is right. A day that had too
+    little to learn from may come again with more.
     """
-    by_key = {day.key: (day.name, _told(day)) for day in seen}
-    known = {day.name: (day.key, _told(day)) for day in seen if day.version is not None}
-    newest = max((day.name for day in seen if day.version is not None), default="")
-    fresh, skipped = [], []
-    for day in days:
-        if day.day in known and known[day.day][0] != day.key:
-            raise DreeError(
-                f"{day.day} {known[day.day][1]}, with other stops, so nothing was learned now. Leave that day out. If "
-                "a day's orders are in several files, join them first; if they are another region's, learn them in a "
-                "folder of their own; if files have no dates, give each day's file a name of its own; if dates come "
-                "again every year, write them with the year."
-            )
-        if day.key in by_key:
-            name, told = by_key[day.key]
-            again = f"{day.day} {told}" if name == day.day else f"{day.day} has the very stops of {name}, which {told}"
+    told = {day.key: (day.name, _told(day)) for day in seen}
+    learned = {day.name: day for day in seen if day.version is not None}
+    newest = max(learned, default="")
+    unseen = {(each.orders.day, each.orders.key) for each in read.days if each.orders.key not in told}
+    keys = Counter(name for name, _ in unseen)
+    fresh, notes, skipped, refused = [], [], [], list(read.refused)
+    for path, day in read.days:
+        if day.day in learned and learned[day.day].key != day.key:
+            refused.append(f"{path}: {day.day} {_told(learned[day.day])}, with other stops. {OTHERWISE}")
+        elif day.key in told:
+            name, how = told[day.key]
+            again = f"{day.day} {how}" if name == day.day else f"{day.day} has the very stops of {name}, which {how}"
             skipped.append(f"{again}. Skipped.")
-            continue
-        if day.day < newest:
-            say(f"{day.day} is older than {newest}, the newest day that was learned. It is learned all the same.")
-        known[day.day] = (day.key, "is there twice in these files")
-        by_key[day.key] = (day.day, "is in these files too")
-        fresh.append(day)
+        elif keys[day.day] > 1:
+            refused.append(f"{path}: {day.day} is there twice in these files, with other stops. {OTHERWISE}")
+        else:
+            if day.day < newest:
+                older = f"{day.day} is older than {newest}, the newest day that was learned"
+                notes.append(f"{older}. It is learned all the same.")
+            told[day.key] = (day.day, "is in these files too")
+            fresh.append(day)
     if len(skipped) > LISTED:
         skipped = [*skipped[:1], f"{len(skipped) - 2} more days were skipped too.", *skipped[-1:]]
-    for words in skipped:
-        say(words)
-    return tuple(fresh)
+    return Chosen(tuple(fresh), (*notes, *skipped), tuple(refused))
 
 
 def unlearnable(day: Orders) -> str | None:
@@ -95,6 +165,13 @@ def unlearnable(day: Orders) -> str | None:
     if len(np.unique(day.nodes, axis=0)) < LEAST_PLACES:
         return f"has stops at fewer than {LEAST_PLACES} places, so there is nothing to learn"
     return None
+
+
+def check_learnable(day: Orders) -> None:
+    """Refuse a day from which nothing can be learned."""
+    reason = unlearnable(day)
+    if reason:
+        raise UnlearnableError(f"{day.day} {reason}.")
 
 
 def with_day(days: Sequence[Day], day: Day) -> tuple[Day, ...]:
@@ -163,5 +240,5 @@ def _check_kind(day: Orders, settings: Settings) -> None:
         if found != fixed:
             raise DreeError(
                 f"{day.day}: its {what} is {_words(found)}, but the first day had {_words(fixed)}, and all days of a "
-                "state are alike. Nothing was learned. Learn such days in another folder."
+                "state are alike. Learn such days in another folder."
             )

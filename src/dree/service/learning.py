@@ -15,12 +15,21 @@ from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, make_method
 from dree.lifelong.epoch import learn_epoch
 from dree.service.budget import Budget, Spending
-from dree.service.days import Given, new_days, read_days, record_of, settings_of, unlearnable, with_day
+from dree.service.days import (
+    Given,
+    RefusedError,
+    UnlearnableError,
+    check_learnable,
+    new_days,
+    read_days,
+    record_of,
+    settings_of,
+    with_day,
+)
 from dree.service.gate import MARGIN, check_margin, judge, mean_gaps
 from dree.service.lock import locked, now
 from dree.service.past import known_gap, offered, past_samples, with_gap
 from dree.service.records import Gaps, LearnerAt, Past, Settings, Version
-from dree.service.region import check_region
 from dree.service.samples import REFERENCE, Sample, draw_sample
 from dree.service.starting import Wanted, check_wanted, first_settings
 from dree.service.state import DamagedError, State, check_new, store
@@ -75,19 +84,22 @@ def learn_files(
 ) -> State:
     """Learn the days of some files that were not learned before, in order of their dates.
 
-    Nothing is changed, not even made, unless all files can be read and fit the state and each other.
+    What cannot be used is refused by itself, with a `RefusedError` once all else is learned. Where nothing can be,
+    nothing is changed, not even made.
     """
     before = State.open(path) if State.exists(path) else None
-    days = read_days(files, given, before.settings if before else None, how.say)
+    read = read_days(files, given, before, how.say)
+    if not read.days:
+        raise RefusedError(read.refused, others=False)
     if before is None:
         check_new(path)
-        settings, solver = first_settings(settings_of(days[0], given), wanted)
+        first = new_days(read, ())
+        if not first.days:
+            raise RefusedError(first.refused, others=False)
+        settings, solver = first_settings(settings_of(first.days[0], given), wanted)
     else:
         settings, solver = before.settings, None
         check_wanted(settings, wanted)
-        for day in days:
-            check_region(day, before)
-    new_days(days, before.days if before else (), lambda _: None)
     with locked(path, "dree learn"):
         if State.exists(path):
             state = State.open(path)
@@ -96,23 +108,29 @@ def learn_files(
         else:
             assert solver is not None
             state = State.create(path, settings, solver, now())
-        return learn_days(state, new_days(days, state.days, how.say), how, tell)
+        chosen = new_days(read, state.days)
+        refused = [f"Refused: {reason}" for reason in chosen.refused] if chosen.days else []
+        for words in (*chosen.notes, *refused):
+            how.say(words)
+        state = learn_days(state, chosen.days, how, tell)
+    if chosen.refused:
+        raise RefusedError(chosen.refused, others=bool(chosen.days))
+    return state
 
 
 def learn_days(state: State, days: Sequence[Orders], how: Learning, tell: Tell = lambda _: None) -> State:
     """Learn new days, each of them committed when it is done. To be called while the state is locked."""
     learner = None
     for number, day in enumerate(days, start=1):
-        reason = unlearnable(day)
-        if reason:
-            how.say(f"{day.day} {reason}. It counts as seen.")
-            after = replace(state, days=with_day(state.days, record_of(day, now(), None)))
-        else:
+        words = f"{day.day} ({number} of {len(days)})" if len(days) > 1 else day.day
+        try:
+            check_learnable(day)
             learner = learner or make_learner(state, how.device)
             with how.bars(how.budget.total) as part:
-                words = f"{day.day} ({number} of {len(days)})" if len(days) > 1 else day.day
-                spending = Spending(how.budget, part, words)
-                after = _learned(state, learner, day, how, spending)
+                after = _learned(state, learner, day, how, Spending(how.budget, part, words))
+        except UnlearnableError as error:
+            how.say(f"{error} It counts as seen.")
+            after = replace(state, days=with_day(state.days, record_of(day, now(), None)))
         after.commit()
         after.clean(state)
         state = after

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from dree.data import TestSet
-from dree.errors import DreeError
 from dree.evaluation.classical import HGS
 from dree.evaluation.evaluate import evaluate
 from dree.evaluation.reference import reference_costs
 from dree.problems import Instances
 from dree.randomness import named_generator
+from dree.service.days import UnlearnableError
 from dree.solvers import Solver
 from dree.tasks.orders import LARGEST, OrdersTask
 
@@ -75,5 +75,6 @@ def draw_sample(task: OrdersTask, seed: int, progress: Callable[[], None] = lamb
         if there.any():
             tests.append(TestSet(task.name, task.name, instances[there], costs[there]))
     if not tests:
-        raise DreeError(f"{task.orders.day} has nearly all of its stops at one place, so there is nothing to learn.")
+        few = f"{task.orders.day} has nearly all of its stops at one place"
+        raise UnlearnableError(f"{few}, so there is nothing to learn.")
     return Sample(tuple(tests))
