@@ -1,4 +1,4 @@
-"""Places and the unit square: one scale, shapes kept, invertible, at any meridian and latitude."""
+"""Places and the unit square: one scale, shapes kept, at any meridian and latitude."""
 
 from __future__ import annotations
 
@@ -42,6 +42,13 @@ def apart(first, second):
     return EARTH_RADIUS * np.arctan2(np.linalg.norm(np.cross(one, two), axis=1), (one * two).sum(1))
 
 
+def apart_in(frame, points):
+    """How many kilometres lie between the places of points, for chords of the earth can be told from its projection."""
+    first, second = pairs((points * frame.extent + frame.corner) / (2 * EARTH_RADIUS))
+    scales = (1 + (first**2).sum(1)) * (1 + (second**2).sum(1))
+    return 2 * EARTH_RADIUS * np.arcsin(np.hypot(*(second - first).T) / np.sqrt(scales))
+
+
 @pytest.mark.parametrize(
     ("first", "second", "kilometres"),
     [
@@ -78,16 +85,12 @@ def test_shapes_are_kept_to_a_thousandth_within_50_kilometres(places):
 
 
 @given(regions(kilometres=500, steepest=85))
-def test_places_go_to_the_unit_square_and_back(places):
+def test_places_fill_the_unit_square_and_are_as_far_apart_as_on_the_earth(places):
     frame = Frame.around(places, True)
     points = frame.to_unit(places)
     assert points.min() == 0
     assert points.max() == 1
-    back = frame.from_unit(points)
-    turn = (back[:, 0] - places[:, 0] + 180) % 360 - 180
-    assert np.abs(turn).max() < 1e-9
-    assert np.abs(back[:, 1] - places[:, 1]).max() < 1e-9
-    assert np.abs(back[:, 0]).max() <= 180
+    np.testing.assert_allclose(apart_in(frame, points), apart(*pairs(places)), rtol=1e-9, atol=1e-6)
 
 
 @given(regions(), st.floats(-180, 180))
@@ -119,9 +122,7 @@ def test_north_is_up_and_east_is_right():
 def test_stops_at_one_place_have_a_frame(geographic, count):
     places = np.tile([[121.5, 31.1]], (count, 1))
     frame = Frame.around(places, geographic)
-    points = frame.to_unit(places)
-    assert (points == 0).all()
-    np.testing.assert_allclose(frame.from_unit(points), places, atol=1e-9)
+    assert (frame.to_unit(places) == 0).all()
     assert frame.extent == 1
 
 
@@ -133,7 +134,6 @@ def test_stops_at_one_place_have_a_frame(geographic, count):
 def test_a_plane_has_one_shift_and_one_scale(places, scale, shift):
     frame = Frame.around(places, False)
     points = frame.to_unit(places)
-    np.testing.assert_allclose(frame.from_unit(points), places, rtol=1e-12, atol=1e-9 * frame.extent)
     np.testing.assert_allclose(points * frame.extent, places - places.min(0), rtol=1e-9, atol=1e-9 * frame.extent)
     moved = places * scale + shift
     if np.ptp(places, axis=0).max() > 1:
@@ -146,7 +146,7 @@ def test_a_frame_serves_places_outside_of_it_too():
     points = frame.to_unit(outside)
     assert points.min() < 0
     assert points.max() > 1
-    np.testing.assert_allclose(frame.from_unit(points), outside, atol=1e-9)
+    np.testing.assert_allclose(apart_in(frame, points), apart(*pairs(outside)), rtol=1e-9)
 
 
 def test_the_middle_lies_between_places_on_either_side_of_the_180th_meridian():

@@ -47,7 +47,7 @@ def test_a_day_without_demands_is_one_tour_over_its_stops():
 def test_a_tour_from_a_depot_has_it_as_its_first_node():
     day = orders(depot=DEPOT)
     assert day.instance().nodes == 21
-    np.testing.assert_allclose(day.frame().from_unit(day.instance().coords[0, :1].double().numpy()), [DEPOT], atol=1e-5)
+    np.testing.assert_allclose(day.instance().coords[0, :1], day.frame().to_unit(np.array([DEPOT])), atol=1e-7)
 
 
 def test_a_day_with_demands_is_a_cvrp_with_the_depot_first():

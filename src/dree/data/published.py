@@ -61,11 +61,6 @@ def published(name: str) -> PublishedTable:
     return tables[name]
 
 
-def published_names() -> list[str]:
-    """The short names of all tables."""
-    return list(_tables())
-
-
 def published_metrics(
     problem: str, method: str, scenario: str, order: int, base: str = "pomo", finer: bool = False
 ) -> Row | None:

@@ -1,4 +1,4 @@
-"""Places on the earth or in a plane, and the unit square: one scale for both axes, and back again.
+"""Places on the earth or in a plane, and the unit square, with one scale for both axes.
 
 Shapes: M places, each longitude and latitude in degrees, or x and y in any unit.
 """
@@ -57,11 +57,6 @@ class Frame:
         plane = _projected(places, self.centre) if self.geographic else places
         return np.asarray((plane - self.corner) / self.extent)
 
-    def from_unit(self, points: Places) -> Places:
-        """Points as places again."""
-        plane = np.asarray(points * self.extent + self.corner)
-        return _unprojected(plane, self.centre) if self.geographic else plane
-
 
 def _directions(places: Places) -> NDArray[np.float64]:
     """Places on the earth as unit vectors."""
@@ -91,10 +86,3 @@ def _projected(places: Places, centre: tuple[float, float]) -> Places:
     """Kilometres east and north of the centre."""
     east, north, up = _axes(centre) @ _directions(places).T
     return np.asarray(2 * EARTH_RADIUS * np.stack((east, north), axis=1) / (1 + up)[:, None])
-
-
-def _unprojected(plane: Places, centre: tuple[float, float]) -> Places:
-    """The inverse of `_projected`."""
-    half = plane / (2 * EARTH_RADIUS)
-    square = (half**2).sum(1, keepdims=True)
-    return _places(np.concatenate((2 * half, 1 - square), axis=1) @ _axes(centre))
