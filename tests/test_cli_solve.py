@@ -144,6 +144,21 @@ def test_rows_that_cannot_be_routed_are_said_aloud_everywhere(runs, tmp_path):
     assert "2 rows of orders.csv could not be used" in (tmp_path / "x.html").read_text()
 
 
+def test_how_the_file_was_read_is_told_on_the_terminal_in_the_json_file_and_on_the_map(runs, tmp_path):
+    (tmp_path / "stops.csv").write_text("x,y,kg_total\n0,0,0\n1,0,2\n0,1,2\n")
+    words = ("--capacity", 4, "--depot", "0,0", "--run", runs / "cvrp")
+    outputs = ("--json", tmp_path / "x.json", "--html", tmp_path / "x.html")
+    note = "Columns of numbers that are not used: kg_total."
+    assert note in invoke("solve", tmp_path / "stops.csv", *words, *outputs)
+    assert note in " ".join(json.loads((tmp_path / "x.json").read_text())["notes"])
+    assert note in (tmp_path / "x.html").read_text()
+    (tmp_path / "first.csv").write_text("name,x,y,kg\nHQ,0,0,\nA,1,0,2\nB,0,1,2\n")
+    note = "Line 2 (HQ), the first, has no demand and is taken for the depot"
+    assert note in invoke("solve", tmp_path / "first.csv", *words[:2], *words[4:], *outputs)
+    assert note in " ".join(json.loads((tmp_path / "x.json").read_text())["notes"])
+    assert note in (tmp_path / "x.html").read_text()
+
+
 def test_an_order_at_the_depot_itself_gets_no_vehicle_and_is_not_lost(runs, tmp_path):
     more = [["2026-03-04", "here", "48.5", "11.5", "8"], ["2026-03-04", "and here", "48.5", "11.5", "9"]]
     file = write_orders(tmp_path / "orders.csv", stops=4, more=more)

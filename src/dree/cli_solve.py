@@ -195,6 +195,7 @@ def _write(plan: Plan, shares: list[Share], source: OrderFile | None, wanted: Wa
     if wanted.json:
         content = as_plain(plan) | {
             "solvers": [share._asdict() for share in shares],
+            "notes": [] if source is None else list(source.notes),
             "bad_rows": [] if source is None else [asdict(row) for row in source.bad],
         }
         say(f"Routes: {write_json(wanted.json, content)}")
@@ -205,19 +206,9 @@ def _write(plan: Plan, shares: list[Share], source: OrderFile | None, wanted: Wa
     if wanted.html:
         from dree.report.map_page import write_map
 
-        say(f"Map: {write_map(wanted.html, plan, shares, _warnings(source, plan.orders))}")
+        say(f"Map: {write_map(wanted.html, plan, shares, source)}")
     if wanted.picture:
         from dree.report import save
         from dree.report.plan_picture import draw_plan
 
         say(f"Picture: {save(draw_plan(plan), wanted.picture)}")
-
-
-def _warnings(source: OrderFile | None, orders: Orders) -> list[str]:
-    """What whoever looks at the map must know."""
-    there = f"On no route, for they are at the depot itself: {', '.join(orders.at_depot)}."
-    warnings = [there] if orders.at_depot else []
-    if source is not None and source.bad:
-        rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
-        warnings.append(f"{rows} of {source.path.name} could not be used; what they order is on no route.")
-    return warnings

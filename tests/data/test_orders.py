@@ -102,7 +102,18 @@ def test_a_day_has_the_same_key_alone_and_among_others(read):
 def test_without_demands_every_stop_counts_one(read):
     file = read("lat,lon\n48,11\n48.1,11.1\n", depot=DEPOT, capacity=Decimal("2.5"))
     assert (file.days[0].demands.tolist(), file.days[0].capacity) == ([10, 10], 25)
-    assert "every stop counts 1" in file.notes[0]
+    assert file.notes == ("There is no column for demands: every stop counts 1.",)
+
+
+def test_columns_of_numbers_that_may_be_the_demands_are_named(read):
+    text = "id,lat,lon,kg_total,note\nA,48,11,7,5 pm\nB,48.1,11.1,,ring\nC,48.1,11.2,2.5,3\n"
+    (note,) = read(text, depot=DEPOT, capacity=Decimal(20)).notes
+    assert "not used: kg_total. If one of them is the demand, say it: --map demand=kg_total." in note
+    assert read(text, "demand=kg_total", depot=DEPOT, capacity=Decimal(20)).notes == ()
+    (note,) = read(text, "demand=", depot=DEPOT, capacity=Decimal(20)).notes
+    assert "kg_total" not in note
+    (note,) = read(text.replace("note", "floor").replace("5 pm", "5"), depot=DEPOT, capacity=Decimal(20)).notes
+    assert "not used: kg_total, floor. If one of them is the demand, say it: --map demand=NAME." in note
 
 
 @pytest.mark.parametrize(

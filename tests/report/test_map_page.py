@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from test_page import Page
 
+from dree.data.orders import OrderFile, read_orders
 from dree.report.map_page import map_data, write_map
 from dree.routing import Plan, Share
 from dree.tasks.orders import Orders
@@ -20,6 +23,13 @@ EVIL = "</script><script>alert(1)</script>"
 def a_plan(**settings) -> Plan:
     orders = a_day(9, **settings)
     return Plan.of(orders, [[0, 1, 2], [3, 4, 5, 6], [7, 8]] if orders.demands is not None else [range(9)])
+
+
+def a_file(folder: Path) -> OrderFile:
+    """A file with three stops and two rows that cannot be routed."""
+    rows = ["A,52.5,13.4,1", "B,52.6,13.4,2", "C,52.5,13.5,3", "D,,13.4,4", f"{EVIL},here,13.4,5"]
+    (folder / "orders.csv").write_text("\n".join(["id,lat,lon,kg", *rows]))
+    return read_orders(folder / "orders.csv")
 
 
 def test_every_stop_is_in_the_tables_in_the_order_of_visits(tmp_path):
@@ -34,7 +44,8 @@ def test_names_cannot_break_out_of_the_page(tmp_path):
     plan = Plan.of(
         Orders(f"day {EVIL}", places, (EVIL, "<img src=x onerror=alert(2)>", "&amp; '\""), False), [[0, 1, 2]]
     )
-    text = write_map(tmp_path / "map.html", plan, [Share(EVIL, 1.0, 1.0)], [EVIL]).read_text()
+    source = replace(a_file(tmp_path), notes=(EVIL,), path=tmp_path / EVIL)
+    text = write_map(tmp_path / "map.html", plan, [Share(EVIL, 1.0, 1.0)], source).read_text()
     page = Page(text)
     assert [tag for tag, _ in page.tags].count("script") == 2  # the data and the map's own
     assert "img" not in {tag for tag, _ in page.tags}
@@ -62,11 +73,12 @@ def test_the_map_is_to_scale(geographic):
 
 def test_what_each_solver_did_and_what_is_missing_stand_at_the_top(tmp_path):
     shares = [Share("version 3 of state", 84.2, 1.31), Share("pyvrp 0.14.1", 81.9, 5.0)]
-    page = Page(write_map(tmp_path / "map.html", a_plan(), shares, ["2 rows are on no route."]).read_text())
+    page = Page(write_map(tmp_path / "map.html", a_plan(), shares, a_file(tmp_path)).read_text())
     words = " ".join(page.words)
     assert "Routes of 84.20 km in 1.3 s by version 3 of state." in words
     assert "Improved to 81.90 km (-2.7 %) in 5.0 s by pyvrp 0.14.1." in words
-    assert "2 rows are on no route." in words
+    assert "2 rows of orders.csv could not be used; what they order is on no route." in words
+    assert "The demands (kg) are not used: without --capacity there is one tour for all." in words
 
 
 def test_large_numbers_keep_their_digits(tmp_path):

@@ -19,7 +19,7 @@ from dree.problems.geography import Places
 from dree.tasks.orders import Orders
 
 NO_COLUMNS: Mapping[str, str] = {}
-NAMED = 5  # orders at the depot
+NAMED = 5  # orders at the depot, columns of numbers
 
 __all__ = ["BadRow", "DepotError", "OrderFile", "read_orders"]
 
@@ -94,7 +94,7 @@ def read_orders(
         rows.mark,
         {meaning: column.name for meaning, column in table.columns.items()},
         depots.how,
-        (*table.notes, *depots.notes, *_notes(table, rows, capacity), *_handed_over(table, there)),
+        (*table.notes, *depots.notes, *_notes(table, rows, capacity, columns), *_handed_over(table, there)),
         _command(path, columns, depot, capacity),
     )
     try:
@@ -158,7 +158,7 @@ def _handed_over(table: Table, there: Sequence[int]) -> list[str]:
     return [f"Orders at the depot itself: {len(there)} ({names}). They are handed over there and are on no route."]
 
 
-def _notes(table: Table, rows: Rows, capacity: Decimal | None) -> list[str]:
+def _notes(table: Table, rows: Rows, capacity: Decimal | None, given: Mapping[str, str]) -> list[str]:
     """What a person should know of how the rows were read."""
     notes = []
     if capacity is None and "demand" in table.columns:
@@ -166,12 +166,22 @@ def _notes(table: Table, rows: Rows, capacity: Decimal | None) -> list[str]:
             f"The demands ({table.columns['demand'].name}) are not used: without --capacity there is one tour for all."
         )
     if capacity is not None and "demand" not in table.columns and table.rows:
-        notes.append("There is no column for demands: every stop counts 1.")
+        unused = [] if "demand" in given else rows.numbers_not_used()
+        notes.append(f"There is no column for demands: every stop counts 1.{_may_be_demands(unused)}")
     clean = rows.places[rows.clean()]
     if not table.geographic and len(clean) and (np.abs(clean) <= (180, 90)).all() and _fine(clean):
         x, y = table.columns["x"].name, table.columns["y"].name
         notes.append(f"If {x} and {y} are longitude and latitude, say it: --map lon={x},lat={y}.")
     return notes
+
+
+def _may_be_demands(columns: Sequence[str]) -> str:
+    """How to say that one of these columns is the demand."""
+    if not columns:
+        return ""
+    names = ", ".join(columns[:NAMED]) + (", ..." if len(columns) > NAMED else "")
+    name = columns[0] if len(columns) == 1 else "NAME"
+    return f" Columns of numbers that are not used: {names}. If one of them is the demand, say it: --map demand={name}."
 
 
 def _fine(places: Places) -> bool:

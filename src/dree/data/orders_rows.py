@@ -103,6 +103,16 @@ class Rows:
             self.reject(index, wrong[cells[index]])
         return [found[cell] or Decimal(0) for cell in cells]
 
+    def numbers_not_used(self) -> list[str]:
+        """The names of columns without a meaning whose cells are mostly numbers, as those of demands would be."""
+        used, found = {column.index for column in self.table.columns.values()}, []
+        for index, name in enumerate(self.table.header):
+            cells = [row.cells[index] for row in self.table.rows if index < len(row.cells) and row.cells[index]]
+            numbers = sum(plain_number(cell, self.mark) is not None for cell in cells)
+            if name and index not in used and 2 * numbers > len(cells):
+                found.append(name)
+        return found
+
     def judge_repeated(self, days: Sequence[str], stops: Sequence[int]) -> None:
         """Reject stops that are there before: with the same id, or with the same name, place and demand."""
         ids, names, demands = (self.table.cells(meaning) for meaning in ("id", "name", "demand"))

@@ -34,6 +34,7 @@ class Table:
     path: Path
     encoding: str
     delimiter: str
+    header: tuple[str, ...]
     columns: Mapping[str, Column]
     rows: tuple[Record, ...]
     bad: tuple[BadRow, ...]
@@ -77,7 +78,7 @@ def read_table(path: Path, given: Mapping[str, str]) -> Table:
     bad += [BadRow(row.line, FEWER_CELLS, row.text) for row in short]
     notes = _notes(encoding, lines[: header_line - 1])
     whole = tuple(row for row in rows if len(row.cells) >= needed)
-    return Table(path, encoding, delimiter, columns, whole, tuple(bad), notes)
+    return Table(path, encoding, delimiter, tuple(header), columns, whole, tuple(bad), notes)
 
 
 def _find_header(path: Path, lines: Sequence[str], given: Mapping[str, str]) -> tuple[str, int]:

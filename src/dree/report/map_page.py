@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dree.data.orders import OrderFile
 from dree.files import write_bytes
 from dree.report.page import template
 from dree.report.plan_table import contribution, load_of, write_length, write_number
@@ -17,8 +18,8 @@ from dree.routing import Plan, Share
 DASH = 1.6  # dashes of the map's lines are so much longer than a figure's
 
 
-def write_map(path: Path, plan: Plan, shares: Sequence[Share] = (), warnings: Sequence[str] = ()) -> Path:
-    """Write the page. Warnings, such as that rows of the file are not routed, stand at its top."""
+def write_map(path: Path, plan: Plan, shares: Sequence[Share] = (), source: OrderFile | None = None) -> Path:
+    """Write the page. What must be known of the file, such as that rows are not routed, stands at its top."""
     html = template("map.html.j2").render(
         title=f"Routes of {plan.orders.day}",
         facts=_facts(plan),
@@ -26,7 +27,7 @@ def write_map(path: Path, plan: Plan, shares: Sequence[Share] = (), warnings: Se
             contribution(shares[number - 1] if number else None, share, plan.unit)
             for number, share in enumerate(shares)
         ],
-        warnings=list(warnings),
+        warnings=_warnings(plan, source),
         geographic=plan.orders.geographic,
         unit=plan.unit,
         loaded=plan.loads is not None,
@@ -59,6 +60,18 @@ def map_data(plan: Plan) -> dict[str, Any]:
             for number in range(len(plan.routes))
         ],
     }
+
+
+def _warnings(plan: Plan, source: OrderFile | None) -> list[str]:
+    """What whoever looks at the map must know."""
+    there = plan.orders.at_depot
+    warnings = [f"On no route, for they are at the depot itself: {', '.join(there)}."] if there else []
+    if source is None:
+        return warnings
+    if source.bad:
+        rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
+        warnings.append(f"{rows} of {source.path.name} could not be used; what they order is on no route.")
+    return [*warnings, *source.notes]
 
 
 def _rounded(point: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
