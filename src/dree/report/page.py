@@ -91,12 +91,12 @@ class Picture:
 Section = Heading | Text | Table | Picture
 
 
-def metrics_section(rows: Mapping[str, Mapping[str, Value]], caption: str = "Metrics") -> Table:
+def metrics_section(rows: Mapping[str, Mapping[str, Value]]) -> Table:
     """The metrics with a plain explanation each, one column per method (method -> metric -> value)."""
     check_metrics(rows)
     shown = measures_in(rows.values())
     return Table(
-        caption,
+        "Metrics",
         "metric",
         tuple(rows),
         tuple(_row(name, [metrics.get(name) for metrics in rows.values()], note) for name, note in shown.items()),

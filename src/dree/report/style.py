@@ -184,9 +184,9 @@ def check_suffix(target: Path) -> None:
         raise DreeError(f"Cannot save a figure as '{target.name}': its name must end in {', '.join(SUFFIXES)}.")
 
 
-def save_both(figure: Figure, folder: Path, name: str, dpi: int = DPI) -> list[Path]:
+def save_both(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write a figure as `<name>.png`, to look at, and `<name>.pdf`, to print."""
-    return [save(figure, folder / f"{name}{suffix}", dpi) for suffix in (".png", ".pdf")]
+    return [save(figure, folder / f"{name}{suffix}") for suffix in (".png", ".pdf")]
 
 
 def as_svg_or_png_data_uri(figure: Figure, kind: str = "svg") -> str:
