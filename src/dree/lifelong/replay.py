@@ -14,8 +14,6 @@ from torch import Tensor
 from dree.errors import DreeError, unknown
 
 PAPER_ALPHA = {"cvrp": 100.0, "tsp": 10.0}  # the weight of remembered behaviour in DREE and LLR-BC
-
-
 ABSENT = -1e4  # for the probability of a slot that does not exist: its exponential is zero
 
 
@@ -33,6 +31,11 @@ def check_coefficient(name: str, value: float | None) -> None:
     """Refuse a weight of a loss that is negative or no number; None stands for the paper's."""
     if value is not None and not 0 <= value < math.inf:
         raise DreeError(f"{name} must be a number that is not negative, not {value}.")
+
+
+def alpha_of(problem: str, alpha: float | None) -> float:
+    """The weight of remembered behaviour: as given, or the paper's for the problem."""
+    return PAPER_ALPHA[problem] if alpha is None else alpha
 
 
 def literal(current: Tensor, remembered: Tensor, exists: Tensor | None = None) -> Tensor:

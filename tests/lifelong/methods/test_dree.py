@@ -77,21 +77,19 @@ def test_behaviour_replay_is_nought_at_the_remembered_policy_and_pulls_back_to_i
     assert 0 < float(nearer.detach()) < float(distance.detach())
 
 
-def test_the_loss_is_alpha_times_behaviour_replay_plus_beta_times_instance_replay(monkeypatch):
-    learner = learner_with(alpha=7.0, beta=3.0, lower=1.0, upper=1.0)
-    learner.learn(batch())
-    lesson = learner.attempt(batch(seed=1), "solve")
+@pytest.mark.parametrize(
+    ("problem", "alpha", "weight"), [("cvrp", 7.0, 7), ("cvrp", None, 100), ("tsp", 0.0, 0), ("tsp", None, 10)]
+)
+def test_the_loss_is_alpha_times_behaviour_replay_plus_beta_times_instance_replay(problem, alpha, weight):
+    """Alpha is the paper's unless given."""
+    learner = learner_with(problem, alpha=alpha, beta=3.0, lower=1.0, upper=1.0)
+    learner.learn(batch(problem))
+    lesson = learner.attempt(batch(problem, seed=1), "solve")
     (old,) = learner.method.buffer.items
     current = learner.solver.behave(old.instances, old.tours)
-    expected = 7 * behaviour_loss(current, old.behaviour, "softened")
+    expected = weight * behaviour_loss(current, old.behaviour, "softened")
     expected = expected + 3 * learner.loss(learner.attempt(old.instances, "replay"))
     torch.testing.assert_close(learner.method.replay(learner, lesson), expected)
-
-
-@pytest.mark.parametrize(("kind", "alpha"), [("cvrp", 100.0), ("tsp", 10.0)])
-def test_alpha_is_the_papers_unless_given(kind, alpha):
-    assert learner_with(kind).method.alpha(learner_with(kind)) == alpha
-    assert learner_with(kind, alpha=0.0).method.alpha(learner_with(kind)) == 0
 
 
 def test_instance_replay_goes_by_its_interval_over_epochs():

@@ -18,7 +18,7 @@ from dree.errors import DreeError, unknown
 from dree.lifelong.experience import Experience, ExperienceBuffer
 from dree.lifelong.methods.base import Lesson, Method
 from dree.lifelong.reading import Reading
-from dree.lifelong.replay import PAPER_ALPHA, Interval, behaviour_loss, check_coefficient, divergence
+from dree.lifelong.replay import Interval, alpha_of, behaviour_loss, check_coefficient, divergence
 from dree.problems import Instances, Tours
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ class DREE(Method):
         old = self.buffer.items[slot]
         losses = []
         if self.options.without != "br":
-            losses.append(self.alpha(learner) * self.behaviour_replay(learner, old))
+            alpha = alpha_of(learner.solver.rules.name, self.options.alpha)
+            losses.append(alpha * self.behaviour_replay(learner, old))
         if self.interval.is_due(learner.batches + 1):
             again = learner.attempt(old.instances, "replay")
             if self.options.without != "pir":
@@ -161,10 +162,6 @@ class DREE(Method):
         share = [together.mean(share) for share in self._share] or [torch.zeros((), device=learner.device)]
         chance = learner.chance("shrink")
         self._outcome = Outcome(self._to_keep, bool(self._share), Reading([*lengths, *share]), chance)
-
-    def alpha(self, learner: Learner) -> float:
-        """The weight of behaviour replay for the learner's problem."""
-        return PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
 
     def report(self) -> dict[str, float]:
         """The buffer, and how instance replay went in this epoch."""
