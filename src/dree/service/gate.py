@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dree.errors import DreeError
-from dree.evaluation.metrics import Metrics, metrics
+from dree.evaluation.metrics import METRICS, Metrics, metrics
 from dree.service.records import Gaps
 
 MARGIN = 0.3  # percentage points
@@ -74,4 +74,4 @@ def forgetting(histories: Iterable[Sequence[float]]) -> Metrics | None:
     each = [metrics(np.array(history)[:, None]) for history in histories]
     if not each:
         return None
-    return Metrics(*(float(np.mean([getattr(one, name) for one in each])) for name in ("AP", "AFB", "AMFB", "ABPl")))
+    return Metrics(**{name: float(np.mean([getattr(one, name) for one in each])) for name in METRICS})
