@@ -46,3 +46,10 @@ class Dice:
     def coin(self, *shape: int) -> Tensor:
         """True or False, equally likely."""
         return self.uniform(*shape) < 0.5
+
+    def parts(self, count: int, size: int) -> Tensor:
+        """The first `size` of the numbers below `count` in a random order, none of them twice: [B, size] int64."""
+        # In double precision, for in single some of the keys would be equal.
+        shape = (self.batch, count)
+        keys = torch.rand(shape, generator=self.generator, device=self.device, dtype=torch.float64)
+        return keys.argsort(dim=1, stable=True)[:, :size]

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from dree.errors import DreeError, unknown
 from dree.problems import Instances
+from dree.tasks.dice import Dice
 from dree.tasks.mixture import Task
 from dree.tasks.shapes import min_max
 from dree.tasks.streams import Stream
@@ -121,11 +122,8 @@ class DayTask(Task):
 
     def sample(self, batch: int, generator: torch.Generator) -> Instances:
         """The first n of the day's packages in an order that is drawn for each instance."""
-        device = generator.device
-        # In double precision, for in single some of the keys would be equal.
-        keys_BM = torch.rand((batch, self.day.packages), generator=generator, device=device, dtype=torch.float64)
-        order_Bn = keys_BM.argsort(dim=1, stable=True)[:, : self.size]
-        return Instances(self.places.to(device)[order_Bn])
+        chosen_Bn = Dice(batch, generator).parts(self.day.packages, self.size)
+        return Instances(self.places.to(generator.device)[chosen_Bn])
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dree.errors import DreeError
 from dree.problems import Instances
 from dree.problems.geography import Frame, Places
+from dree.tasks.dice import Dice
 from dree.tasks.mixture import Task
 
 LEAST_STOPS = 10  # a day with fewer is routed, but nothing is learned from it
@@ -127,8 +128,5 @@ class OrdersTask(Task):
 
     def sample(self, batch: int, generator: torch.Generator) -> Instances:
         """The first n of the day's stops in an order that is drawn for each instance."""
-        # In double precision, for in single some of the keys would be equal.
-        shape = (batch, len(self.orders.places))
-        keys_BM = torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64)
-        order_Bn = keys_BM.cpu().argsort(dim=1, stable=True)[:, : self.size]
-        return self.orders.instances(order_Bn.numpy(), self.frame).to(generator.device)
+        chosen_Bn = Dice(batch, generator).parts(len(self.orders.places), self.size)
+        return self.orders.instances(chosen_Bn.cpu().numpy(), self.frame).to(generator.device)
