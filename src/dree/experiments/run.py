@@ -145,8 +145,6 @@ class Run:
         if learner.together.size != settings.processes:
             raise DreeError(f"{self.folder.path} is learned by {settings.processes} processes, so only as a whole.")
         began = time.perf_counter()
-        if epoch > 1 and self.stream.begins(epoch) and not self.stream.ends(epoch):
-            learner.renew_optimiser()  # another task has come to stay
         learned = learn_epoch(learner, self.stream, epoch, settings.batch_size, lambda batch: batch < self.batches)
         if learned.broken is not None:
             raise DreeError(

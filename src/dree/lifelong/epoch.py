@@ -28,8 +28,7 @@ class Epoch:
 
 def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, go_on: GoOn) -> Epoch:
     """Learn an epoch of a stream, at least one batch; what is drawn depends on seed, epoch and batch alone."""
-    with in_hook(learner.method, "begin"):
-        learner.method.begin(learner, stream, epoch)
+    learner.begin(stream, epoch)
     totals = torch.zeros(2, device=learner.device)
     broken = []
     batch = 0

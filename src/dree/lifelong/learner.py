@@ -155,6 +155,13 @@ class Learner:
             )
         return Lesson(augmented, tours, encoding, copies)
 
+    def begin(self, stream: Stream, epoch: int) -> None:
+        """An epoch of a stream begins. Where another task has come to stay, the optimiser is a new one."""
+        if epoch > 1 and stream.begins(epoch) and not stream.ends(epoch):
+            self.renew_optimiser()
+        with in_hook(self.method, "begin"):
+            self.method.begin(self, stream, epoch)
+
     def end(self, stream: Stream, epoch: int) -> None:
         """An epoch is over."""
         with in_hook(self.method, "end"):

@@ -109,9 +109,7 @@ class Journey:
         """Learn the whole stream; where there is a pause, stop after every epoch or batch and restore."""
         for epoch in range(1, self.stream.epochs + 1):
             with located(f"in epoch {epoch}"):
-                if epoch > 1 and self.stream.begins(epoch) and not self.stream.ends(epoch):
-                    self.learner.renew_optimiser()
-                self.learner.method.begin(self.learner, self.stream, epoch)
+                self.learner.begin(self.stream, epoch)
                 for batch in range(1, BATCHES + 1):
                     self.learn(epoch, batch)
                     if pause == "batch":
@@ -125,9 +123,8 @@ class Journey:
 
     def learn(self, epoch: int, batch: int) -> None:
         """One batch of the task that the method chooses."""
-        generator = named_generator(SEED, "instances", epoch, batch)
-        task = self.learner.method.choose(self.stream, epoch, generator)
-        instances = task.sample(BATCH_SIZE, generator)
+        task = self.learner.method.choose(self.stream, epoch, named_generator(SEED, "task", epoch, batch))
+        instances = task.sample(BATCH_SIZE, named_generator(SEED, "instances", epoch, batch))
         self._check_choice(task, instances)
         self.seen |= _fingerprints(instances)
         loss = self.learner.learn(instances).loss.item()
