@@ -95,6 +95,12 @@ def test_a_run_that_is_missing_leaves_a_dash(tmp_path):
     assert table.rows[0].cells[0].published == 4.07
 
 
+def test_where_a_stream_is_too_short_to_remember_anything_it_is_said(tmp_path):
+    for name, said in (("smoke", True), ("paper", False)):
+        (table,) = experiment("llrbc-frequency").tables(Choice(scale(name)), Found({}, tmp_path))
+        assert any("LLR-BC(100) never remembers" in note for note in table.notes) == said
+
+
 def test_hyperparameters_have_each_problems_own_alphas():
     lines = experiment("hyperparameters").lines(Choice())
     alphas = [(line.keys, line.runs[0].options) for line in lines if line.keys[1].startswith("alpha")]

@@ -133,6 +133,20 @@ def test_a_longer_run_is_estimated_to_take_longer():
     assert run_seconds(scale("smoke").settings(device="cpu", method="dree", epochs=1000, batches=1)) > long
 
 
+def test_what_is_replayed_without_copies_weighs_less_where_batches_have_copies():
+    def beside(method, augmentation):
+        of = [
+            scale("paper").settings(device="cpu", method=name, learner={"augmentation": augmentation})
+            for name in (method, "fine-tuning")
+        ]
+        ours, fine_tuning = map(run_seconds, of)
+        return ours / fine_tuning
+
+    assert beside("llr-bc", 1) > 3 * beside("llr-bc", 8) > 3
+    assert beside("dree", 1) > beside("dree", 8) > 1
+    assert beside("li", 1) == pytest.approx(beside("li", 8), rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"), [(5, "5 s"), (600, "10 min"), (7200, "2.0 h"), (5 * 86400, "5 days"), (1e9, "32 years")]
 )

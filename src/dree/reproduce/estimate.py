@@ -18,12 +18,14 @@ from dree.solvers import make_solver
 from dree.tasks import Stream, SyntheticStream, principal
 
 # Milliseconds of learning one instance, all its starts, with the full-size network: README, `Speed`.
-CPU_MS = {"tsp": {20: 1.75, 50: 9.7, 100: 81.0}, "cvrp": {20: 3.0, 50: 13.2, 100: 121.0}}
+CPU_MS = {"tsp": {20: 1.55, 50: 6.1, 100: 25.8}, "cvrp": {20: 1.67, 50: 5.7, 100: 24.6}}
 # The same on an H200 in a batch of 256, which is what a batch of 32 with its copies is.
 GPU_MS = {"tsp": {20: 0.0062, 50: 0.013, 100: 0.060}, "cvrp": {20: 0.0075, 50: 0.016, 100: 0.077}}
-# A batch beside fine-tuning's: docs/methods/README.md; LLR-BC and Li on a GPU are bound by their launches.
-METHODS = {"dree": 1.7, "llr-bc": 2.5, "li": 3.0}
-BASES = {"invit": 20.0}  # beside POMO
+# What a method does in the time of learning a batch, and what in that of one without its symmetric copies: times of
+# docs/methods/README.md with and without them.
+METHODS = {"dree": (1.3, 0.8), "llr-bc": (1.3, 13.1), "li": (1.8, 0.0)}
+INVIT_METHODS = {"dree": 1.5, "llr-bc": 1.3}  # by its runs in results/invit-T100: it replays states, not instances
+INVIT = {"cpu": 60.0, "cuda": 25.0}  # beside POMO
 YEAR = 365 * 86400  # seconds
 START_SECONDS = 1.0  # of any run
 PROBE, PROBED = 20, 8  # customers of the instances that are timed, and how many of these
@@ -39,10 +41,18 @@ def seconds(jobs: Sequence[Job]) -> float:
 def run_seconds(settings: RunSettings) -> float:
     """Of one run's learning."""
     instances = settings.batches_per_epoch * settings.batch_size * settings.learning.augmentation
-    factor = METHODS.get(settings.method, 1.0) * BASES.get(settings.base, 1.0)
+    factor = _beside_fine_tuning(settings)
     table, speed = _speed(settings)
     each = sum(count * interpolate(table, size) for size, count in _sizes(settings).items())
     return START_SECONDS + instances * each * factor * speed / 1000 / settings.processes
+
+
+def _beside_fine_tuning(settings: RunSettings) -> float:
+    """How much longer than a batch of fine-tuning with POMO a batch takes."""
+    if settings.base == "invit":
+        return INVIT[settings.torch_device().type] * INVIT_METHODS.get(settings.method, 1.0)
+    whole, without_copies = METHODS.get(settings.method, (1.0, 0.0))
+    return whole + without_copies / settings.learning.augmentation
 
 
 def _sizes(settings: RunSettings) -> Counter[int]:

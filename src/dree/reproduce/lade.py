@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from dree.data.lade import load_deliveries
 from dree.errors import DreeError
+from dree.evaluation.metrics import MEASURES
 from dree.experiments import RunSettings
 from dree.experiments.summary import PAPER_REGIONS
 from dree.experiments.tables import Cell, PaperRow, PaperTable
 from dree.reproduce.base import TITLES, Choice, Drawn, Experiment, Found
-from dree.reproduce.lines import METRICS, Line, MetricsExperiment
+from dree.reproduce.lines import Line, MetricsExperiment
 
 NODES = 300  # of a larger day a random part of so many nodes is compared
 NEEDS = "LaDe-D's files. Fetch them with dree data lade FOLDER --download, and say where they are with --lade FOLDER"
@@ -49,7 +50,7 @@ class Lade(OnLade, MetricsExperiment):
     source = "Table 6, LaDe"
     table = "lade"
     heads = ("method",)
-    columns = (*METRICS, "Gen")
+    columns = tuple(MEASURES)
 
     def lines(self, choice: Choice) -> list[Line]:
         """Every method over all regions."""
@@ -79,7 +80,7 @@ class LadeRegions(OnLade, MetricsExperiment):
     source = "Appendix, table of each region"
     table = "lade-regions"
     heads = ("region", "method")
-    columns = (*METRICS, "Gen")
+    columns = tuple(MEASURES)
 
     def lines(self, choice: Choice) -> list[Line]:
         """Every region and method."""

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from dree.data.published import Row, published
-from dree.evaluation.metrics import Metrics
+from dree.evaluation.metrics import METRICS, Metrics
 from dree.experiments import RunSettings
 from dree.experiments.tables import Cell, PaperRow, PaperTable, Value
 from dree.reproduce.base import TITLES, Choice, Experiment, Found
 
 EXACT = 14  # up to so many pairs, all signs are tried; beyond, as many as that would be, at random
-METRICS = ("AP", "AFB", "AMFB", "ABPl")
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class MetricsExperiment(Experiment, ABC):
     """An experiment that is a table of metrics."""
 
     heads: tuple[str, ...] = ("problem", "method")
-    columns: tuple[str, ...] = METRICS
+    columns: tuple[str, ...] = tuple(METRICS)
     table: str  # the short name of the published table
     tests: str | None = None  # finer, or the stream's own
 

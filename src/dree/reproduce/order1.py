@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from dree.bars import Bars, Say
 from dree.data import SetKey
-from dree.reproduce.base import TITLES, Choice
+from dree.experiments.tables import PaperTable
+from dree.reproduce.base import TITLES, Choice, Found
 from dree.reproduce.finer_sets import build_missing, missing_sets
 from dree.reproduce.lines import Line, MetricsExperiment
 
@@ -93,6 +95,13 @@ class BufferingFrequency(FirstOrder):
         "LLR-BC(100)": {"method": "llr-bc", "options": {"buffer_every": 100}},
         "LLR-BC": {"method": "llr-bc"},
     }
+
+    def tables(self, choice: Choice, found: Found) -> list[PaperTable]:
+        """A stream may be too short for the rarest of them."""
+        (table,) = super().tables(choice, found)
+        epochs = choice.settings().stream().epochs
+        short = f"In {epochs} epochs, LLR-BC(100) never remembers anything: it is fine-tuning."
+        return [table if epochs > 100 else replace(table, notes=(*table.notes, short))]
 
 
 class Cumulative(FirstOrder):
