@@ -142,6 +142,16 @@ def test_rows_that_cannot_be_routed_are_said_aloud_everywhere(runs, tmp_path):
     assert f"dree orders check {file}" in shown
     assert [row["line"] for row in json.loads((tmp_path / "x.json").read_text())["bad_rows"]] == [14, 15]
     assert "2 rows of orders.csv could not be used" in (tmp_path / "x.html").read_text()
+    assert "word,fifty,13.4,1" in (tmp_path / "x.html").read_text()
+
+
+def test_the_last_line_says_how_many_rows_are_not_routed(runs, tmp_path):
+    file = write_orders(tmp_path / "orders.csv", more=[["2026-03-04", "nowhere", "", "", 1]])
+    last = invoke("solve", file, "--run", runs / "tsp", "--json", tmp_path / "x.json").splitlines()[-1]
+    assert last == f"Not routed: 1 row of {file}, beside 12 stops. To see each: dree orders check {file} --all"
+    assert "line 14: the latitude is missing" in invoke("orders", "check", file, "--all")
+    file = write_orders(tmp_path / "good.csv")
+    assert "Not routed" not in invoke("solve", file, "--run", runs / "tsp")
 
 
 def test_how_the_file_was_read_is_told_on_the_terminal_in_the_json_file_and_on_the_map(runs, tmp_path):
@@ -169,7 +179,8 @@ def test_an_order_at_the_depot_itself_gets_no_vehicle_and_is_not_lost(runs, tmp_
     assert min(content["lengths"]) > 0
     assert sorted(node for route in content["routes"] for node in route) == [1, 2, 3, 4]
     page = (tmp_path / "map.html").read_text()
-    assert "On no route, for they are at the depot itself: here, and here." in page
+    assert page.count("at the depot itself, to be handed over there") == 2
+    assert "Orders at the depot itself: 2 (here, and here)." in page
 
 
 def test_the_command_that_shows_such_rows_reads_the_file_in_the_same_way(runs, tmp_path):

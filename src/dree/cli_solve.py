@@ -83,6 +83,9 @@ def solve(
         shares.append(share)
     _show(plan, shares)
     _write(plan, shares, source, wanted)
+    if source is not None and source.bad:
+        rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
+        say(f"Not routed: {rows} of {file}, beside {len(orders.places)} stops. To see each: {source.command} --all")
 
 
 def _check_places(file: Path, wanted: Wanted) -> None:

@@ -12,7 +12,7 @@ import pytest
 from test_page import Page
 
 from dree.data.orders import OrderFile, read_orders
-from dree.report.map_page import map_data, write_map
+from dree.report.map_page import MOST_ROWS, map_data, write_map
 from dree.routing import Plan, Share
 from dree.tasks.orders import Orders
 from order_days import a_day, kilometres
@@ -77,8 +77,30 @@ def test_what_each_solver_did_and_what_is_missing_stand_at_the_top(tmp_path):
     words = " ".join(page.words)
     assert "Routes of 84.20 km in 1.3 s by version 3 of state." in words
     assert "Improved to 81.90 km (-2.7 %) in 5.0 s by pyvrp 0.14.1." in words
-    assert "2 rows of orders.csv could not be used; what they order is on no route." in words
+    assert "2 rows of orders.csv could not be used; what they order is on no route: see the table below." in words
     assert "The demands (kg) are not used: without --capacity there is one tour for all." in words
+
+
+def test_what_is_on_no_route_is_listed_with_line_reason_and_content(tmp_path):
+    plan = a_plan(capacity=99)
+    plan = Plan(replace(plan.orders, at_depot=("here", "and here")), plan.routes)
+    words = Page(write_map(tmp_path / "map.html", plan, source=a_file(tmp_path)).read_text()).words
+    begin = words.index("On no route")
+    assert words[begin + 4 : begin + 14] == [
+        *("at the depot itself, to be handed over there", "here"),
+        *("at the depot itself, to be handed over there", "and here"),
+        *("5", "the latitude is missing", "D,,13.4,4"),
+        *("6", "the latitude is not a number", f"{EVIL},here,13.4,5"),
+    ]
+    assert "On no route" not in write_map(tmp_path / "map.html", a_plan()).read_text()
+
+
+def test_of_very_many_rows_on_no_route_the_first_are_listed(tmp_path):
+    source = a_file(tmp_path)
+    many = tuple(replace(source.bad[0], line=line) for line in range(2, 1533))
+    page = Page(write_map(tmp_path / "map.html", a_plan(), source=replace(source, bad=many)).read_text())
+    assert page.words.count("the latitude is missing") == MOST_ROWS
+    assert f"and {1531 - MOST_ROWS} more rows, which --json lists" in page.words
 
 
 def test_large_numbers_keep_their_digits(tmp_path):

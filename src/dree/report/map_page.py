@@ -15,6 +15,9 @@ from dree.report.plan_table import contribution, load_of, write_length, write_nu
 from dree.report.style import line_colour, line_style
 from dree.routing import Plan, Share
 
+MOST_ROWS = 200  # that are on no route and are listed
+LONGEST = 300  # letters of such a row
+AT_DEPOT = "at the depot itself, to be handed over there"
 DASH = 1.6  # dashes of the map's lines are so much longer than a figure's
 
 
@@ -27,7 +30,8 @@ def write_map(path: Path, plan: Plan, shares: Sequence[Share] = (), source: Orde
             contribution(shares[number - 1] if number else None, share, plan.unit)
             for number, share in enumerate(shares)
         ],
-        warnings=_warnings(plan, source),
+        warnings=_warnings(source),
+        left_out=_left_out(plan, source),
         geographic=plan.orders.geographic,
         unit=plan.unit,
         loaded=plan.loads is not None,
@@ -62,16 +66,24 @@ def map_data(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _warnings(plan: Plan, source: OrderFile | None) -> list[str]:
+def _warnings(source: OrderFile | None) -> list[str]:
     """What whoever looks at the map must know."""
-    there = plan.orders.at_depot
-    warnings = [f"On no route, for they are at the depot itself: {', '.join(there)}."] if there else []
     if source is None:
-        return warnings
-    if source.bad:
-        rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
-        warnings.append(f"{rows} of {source.path.name} could not be used; what they order is on no route.")
-    return [*warnings, *source.notes]
+        return []
+    if not source.bad:
+        return list(source.notes)
+    rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
+    left_out = f"{rows} of {source.path.name} could not be used; what they order is on no route: see the table below."
+    return [left_out, *source.notes]
+
+
+def _left_out(plan: Plan, source: OrderFile | None) -> list[tuple[str, str, str]]:
+    """Line, reason and content of what is on no route; of very many rows the first ones, and how many more."""
+    there = [("", AT_DEPOT, name) for name in plan.orders.at_depot]
+    bad = () if source is None else source.bad
+    rows = [(str(row.line), row.reason, row.text[:LONGEST]) for row in bad[:MOST_ROWS]]
+    more = [("", f"and {len(bad) - MOST_ROWS} more rows, which --json lists", "")] if len(bad) > MOST_ROWS else []
+    return [*there, *rows, *more]
 
 
 def _rounded(point: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
