@@ -13,7 +13,7 @@ from rich.table import Table
 from dree.data.published import Row
 from dree.evaluation.metrics import MEASURES, measures_in
 from dree.experiments.configuration import LADE
-from dree.experiments.naming import which_stream
+from dree.experiments.naming import run_title, which_stream
 from dree.experiments.summary import Kind, MeanMetrics, RunMetrics, departures
 from dree.report.tables import SMALLER, Value, write_value
 
@@ -46,7 +46,7 @@ def runs_table(runs: Sequence[RunMetrics], means: Sequence[MeanMetrics]) -> Grou
     for kind in dict.fromkeys(run.kind for run in runs):
         of_this = [run for run in runs if run.kind == kind]
         length = "" if kind.epochs is None else f"{kind.epochs} epochs, "
-        title = f"{kind.method}, {kind.problem.upper()}, {kind.scenario}, {length}{kind.tests} tests"
+        title = f"{run_title(of_this[0].settings)}, {kind.problem.upper()}, {kind.scenario}, {length}{kind.tests} tests"
         title += "".join(f", {change}" for change in kind.changes if change not in shared)
         shown = measures_in(run.values.as_dict() for run in of_this)
         table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
