@@ -119,6 +119,26 @@ def test_what_cannot_be_written_is_refused_before_anything_is_solved(
     assert not (tmp_path / name).exists()
 
 
+def test_outputs_that_cannot_be_written_are_all_named_before_anything_is_solved(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("dree.routing.construct.construct", lambda *_: pytest.fail("it was solved"))
+    (tmp_path / "stops.csv").write_text(STOPS)
+    wrong = ("--json", "/proc/x.json", "--html", tmp_path / "stops.csv" / "x.html")
+    words = ("solve", tmp_path / "stops.csv", "--capacity", 4, "--run", runs / "cvrp", "--csv", tmp_path / "new" / "x")
+    with pytest.raises(DreeError, match=r"Cannot write /proc/x\.json: .*Cannot write .*stops.csv/x\.html: "):
+        invoke(*words, *wrong)
+    assert [path.name for path in tmp_path.iterdir()] == ["stops.csv"]
+
+
+def test_an_output_that_fails_late_does_not_cost_the_others(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("dree.files.check_writable", lambda _: None)
+    (tmp_path / "stops.csv").write_text(STOPS)
+    words = ("--capacity", 4, "--run", runs / "cvrp", "--csv", tmp_path / "x.csv", "--html", tmp_path / "x.html")
+    wrong = ("--json", "/proc/x.json", "--png", tmp_path / "stops.csv" / "x.png")
+    with pytest.raises(DreeError, match=r"Cannot write /proc/x\.json: .*Cannot write .*stops.csv/x\.png: "):
+        invoke("solve", tmp_path / "stops.csv", *words, *wrong)
+    assert {path.name for path in tmp_path.iterdir()} == {"stops.csv", "x.csv", "x.html"}
+
+
 def test_a_json_problem_is_solved_too(runs, tmp_path):
     problem = {
         "coordinates": [[50, 50], [10, 10], [90, 10], [90, 90], [10, 90]],

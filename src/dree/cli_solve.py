@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -83,21 +85,22 @@ def solve(
         shares.append(share)
     _show(plan, shares)
     _write(plan, shares, source, wanted)
-    if source is not None and source.bad:
-        rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
-        say(f"Not routed: {rows} of {file}, beside {len(orders.places)} stops. To see each: {source.command} --all")
 
 
 def _check_places(file: Path, wanted: Wanted) -> None:
-    """Refuse to write over the orders, two outputs to one file, what is no file, and a picture of no known kind."""
-    from dree.files import plain_file
+    """Refuse to write over the orders, two outputs to one file, what cannot be written, a picture of no known kind."""
+    from dree.files import check_writable
 
+    failures: list[str] = []
     taken = {file.resolve(): "the file of orders"}
     for path in filter(None, wanted):
-        plain_file(path)
+        with _noted(failures):
+            check_writable(path)
         if path.resolve() in taken:
             raise DreeError(f"{path} is {taken[path.resolve()]} already. Write to another file; nothing was written.")
         taken[path.resolve()] = "an output"
+    if failures:
+        raise DreeError(" ".join(failures))
     if wanted.picture:
         from dree.report.style import check_suffix
 
@@ -191,27 +194,53 @@ def _show(plan: Plan, shares: list[Share]) -> None:
 
 
 def _write(plan: Plan, shares: list[Share], source: OrderFile | None, wanted: Wanted) -> None:
-    """The files that were asked for."""
+    """The files that were asked for; where some cannot be written, the others are, and then it is an error."""
     from dree.files import write_csv, write_json
     from dree.routing.exports import as_geojson, as_plain, as_rows
 
-    if wanted.json:
+    def write_routes(path: Path) -> Path:
         content = as_plain(plan) | {
             "solvers": [share._asdict() for share in shares],
             "notes": [] if source is None else list(source.notes),
             "bad_rows": [] if source is None else [asdict(row) for row in source.bad],
         }
-        say(f"Routes: {write_json(wanted.json, content)}")
-    if wanted.csv:
-        say(f"Table: {write_csv(wanted.csv, as_rows(plan))}")
-    if wanted.geojson:
-        say(f"GeoJSON: {write_json(wanted.geojson, as_geojson(plan))}")
-    if wanted.html:
+        return write_json(path, content)
+
+    def draw_map(path: Path) -> Path:
         from dree.report.map_page import write_map
 
-        say(f"Map: {write_map(wanted.html, plan, shares, source)}")
-    if wanted.picture:
+        return write_map(path, plan, shares, source)
+
+    def draw_picture(path: Path) -> Path:
         from dree.report import save
         from dree.report.plan_picture import draw_plan
 
-        say(f"Picture: {save(draw_plan(plan), wanted.picture)}")
+        return save(draw_plan(plan), path)
+
+    outputs: list[tuple[str, Path | None, Callable[[Path], Path]]] = [
+        ("Routes", wanted.json, write_routes),
+        ("Table", wanted.csv, lambda path: write_csv(path, as_rows(plan))),
+        ("GeoJSON", wanted.geojson, lambda path: write_json(path, as_geojson(plan))),
+        ("Map", wanted.html, draw_map),
+        ("Picture", wanted.picture, draw_picture),
+    ]
+    failures: list[str] = []
+    for kind, path, write in outputs:
+        if path is not None:
+            with _noted(failures):
+                say(f"{kind}: {write(path)}")
+    if source is not None and source.bad:
+        rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
+        stops = len(plan.orders.places)
+        say(f"Not routed: {rows} of {source.path}, beside {stops} stops. To see each: {source.command} --all")
+    if failures:
+        raise DreeError(" ".join(failures))
+
+
+@contextmanager
+def _noted(failures: list[str]) -> Iterator[None]:
+    """Keep the words of an error and go on."""
+    try:
+        yield
+    except DreeError as error:
+        failures.append(str(error))

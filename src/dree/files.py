@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,20 @@ def plain_file(path: Path) -> Path:
     if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113  (pathlib's may fail themselves)
         raise DreeError(f"Cannot write {path}: it is {'a folder' if path.is_dir() else 'no plain file'}. Name a file.")
     return path.resolve() if path.is_symlink() else path
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that cannot be written, as far as that shows before: a nameless one is tried in its folder.
+
+    Where that is not there yet, in the nearest folder above it that is.
+    """
+    above = plain_file(path).absolute().parents
+    folder = next(each for each in above if os.path.exists(each))  # noqa: PTH110  (pathlib's may fail itself)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DreeError(f"Cannot write {path}: {error.strerror} ({folder}). Choose another place.") from error
 
 
 def sync_folder(folder: Path) -> None:
