@@ -41,7 +41,7 @@ SEED = 1  # of the instances that are tested; those of the daily loop have anoth
 
 
 def tests_of(days: list[Orders]) -> list[Sample]:
-    return [draw_sample(OrdersTask(day, day.frame()), SEED) for day in days]
+    return [draw_sample(OrdersTask(day), SEED) for day in days]
 
 
 def told(state: State) -> None:

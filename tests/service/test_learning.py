@@ -320,6 +320,6 @@ def test_stops_at_one_place_have_no_part_in_a_sample(start, days, monkeypatch):
         return [one._replace(cost=0.0) if row % 2 or len(found) == 1 else one for row, one in enumerate(found)]
 
     monkeypatch.setattr(samples, "reference_costs", some_cost_nothing)
-    (parts,) = samples.draw_sample(OrdersTask(day, day.frame()), seed=0).tests
+    (parts,) = samples.draw_sample(OrdersTask(day), seed=0).tests
     assert len(parts.instances) == 2
     assert (parts.references > 0).all()

@@ -23,10 +23,6 @@ def orders(stops=20, seed=0, capacity=None, depot=None, geographic=True, **chang
     return replace(day, **changes)
 
 
-def task(day):
-    return OrdersTask(day, day.frame())
-
-
 def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
@@ -67,9 +63,9 @@ def test_parts_of_a_day_keep_their_places_and_demands():
 @pytest.mark.parametrize("depot", [None, DEPOT])
 def test_instances_have_no_stop_twice_and_all_come_from_the_day(depot):
     day = orders(depot=depot)
-    found = chosen(day, task(day).sample(200, generator()))
+    found = chosen(day, OrdersTask(day).sample(200, generator()))
     first = 0 if depot is None else 1
-    assert task(day).size == 18
+    assert OrdersTask(day).size == 18
     assert found.shape == (200, 18 + first)
     assert all(len(set(row)) == len(row) for row in found.tolist())
     assert depot is None or (found[:, 0] == 0).all()
@@ -77,7 +73,7 @@ def test_instances_have_no_stop_twice_and_all_come_from_the_day(depot):
 
 def test_every_stop_is_equally_likely():
     day = orders(stops=12)
-    sampled = task(day)
+    sampled = OrdersTask(day)
     assert sampled.size == 11
     left_out = [set(range(12)) - set(row) for row in chosen(day, sampled.sample(12_000, generator())).tolist()]
     counts = np.bincount([each for (each,) in left_out], minlength=12)
@@ -85,31 +81,31 @@ def test_every_stop_is_equally_likely():
 
 
 def test_every_order_of_the_stops_is_equally_likely():
-    found = chosen(orders(stops=12), task(orders(stops=12)).sample(12_000, generator(1)))
+    found = chosen(orders(stops=12), OrdersTask(orders(stops=12)).sample(12_000, generator(1)))
     counts = np.bincount(found[:, 0].numpy(), minlength=12)
     assert ((counts - 1000) ** 2 / 1000).sum() < 31.3
 
 
 def test_the_same_seed_gives_the_same_instances():
-    sampled = task(orders(capacity=12, depot=DEPOT))
+    sampled = OrdersTask(orders(capacity=12, depot=DEPOT))
     for one, two in zip(*(sampled.sample(5, generator(3)).tensors() for _ in range(2)), strict=True):
         assert torch.equal(one, two)
     assert not torch.equal(sampled.sample(5, generator(4)).coords, sampled.sample(5, generator(3)).coords)
 
 
 def test_instances_are_never_larger_than_the_solver_learns():
-    assert task(orders(stops=500)).size == LARGEST
+    assert OrdersTask(orders(stops=500)).size == LARGEST
 
 
 def test_a_task_is_named_by_its_day_and_size():
-    assert task(orders()).name == "2022-06-04-n18"
+    assert OrdersTask(orders()).name == "2022-06-04-n18"
 
 
 def test_nothing_is_learned_from_a_very_small_day():
     day = orders(stops=LEAST_STOPS - 1)
     assert day.instance().nodes == LEAST_STOPS - 1
     with pytest.raises(DreeError, match="2022-06-04 has 9 stops; to learn from a day it needs 10"):
-        task(day)
+        OrdersTask(day)
 
 
 @pytest.mark.parametrize("geographic", [True, False])
@@ -117,7 +113,7 @@ def test_nothing_is_learned_from_a_very_small_day():
 def test_stops_at_one_place_give_finite_instances(geographic, depot):
     day = orders(stops=12, depot=depot, geographic=geographic, places=np.tile([DEPOT], (12, 1)))
     assert (day.instance().coords == 0).all()
-    assert (task(day).sample(4, generator()).validated().coords == 0).all()
+    assert (OrdersTask(day).sample(4, generator()).validated().coords == 0).all()
 
 
 def test_a_plane_goes_through_the_same_interface():

@@ -8,7 +8,6 @@ from dree.errors import DreeError
 from dree.evaluation.evaluate import best_tours
 from dree.problems import SYMMETRIES, Instances
 from dree.problems.check import split_routes
-from dree.problems.geography import Frame
 from dree.routing import groups, segments
 from dree.routing.plan import Plan
 from dree.solvers import Solver
@@ -19,7 +18,7 @@ FARTHEST = 1e150  # of a coordinate from zero; squares of larger ones are no num
 PARTS = 30  # stops from which parts of the routes are made again
 
 
-def construct(solver: Solver, orders: Orders, frame: Frame | None = None) -> Plan:
+def construct(solver: Solver, orders: Orders) -> Plan:
     """The day's routes, in the same way every time; what is shorter is decided in the unit square.
 
     A day as large as solvers are trained for is solved greedily from all starts and in all symmetric copies; a larger
@@ -33,17 +32,16 @@ def construct(solver: Solver, orders: Orders, frame: Frame | None = None) -> Pla
         )
     if np.abs(orders.nodes).max() > FARTHEST:
         raise DreeError("The coordinates lie too far apart for floating-point numbers. Use larger units.")
-    frame = frame or orders.frame()
     if len(orders.nodes) < 2:
         return Plan.of(orders, [range(len(orders.places))])
-    actions = _tour(solver, orders, frame) if orders.problem == "tsp" else _routes(solver, orders.instance(frame))
+    actions = _tour(solver, orders) if orders.problem == "tsp" else _routes(solver, orders.instance())
     return Plan.of_actions(orders, actions)
 
 
-def _tour(solver: Solver, orders: Orders, frame: Frame) -> list[int]:
-    points = frame.to_unit(orders.nodes)
+def _tour(solver: Solver, orders: Orders) -> list[int]:
+    points = orders.frame().to_unit(orders.nodes)
     whole = len(orders.places) <= WHOLE
-    tour = _whole(solver, orders.instance(frame)) if whole else segments.inserted(points)
+    tour = _whole(solver, orders.instance()) if whole else segments.inserted(points)
     return tour if len(orders.places) < PARTS else segments.shortened(solver, points, tour)
 
 

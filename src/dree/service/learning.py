@@ -165,7 +165,7 @@ def new_learner(settings: Settings, solver: Solver) -> Learner:
 def _learned(state: State, learner: Learner, day: Orders, how: Learning, spending: Spending) -> State:
     """The state after one more day; its files are written, but it is not yet committed."""
     number = len(state.versions)
-    task = OrdersTask(day, day.frame())
+    task = OrdersTask(day)
     spending.phase("reference tours")
     sample = draw_sample(task, state.settings.seed, spending.tell)
     spending.phase("testing")

@@ -66,7 +66,7 @@ def draw_sample(task: OrdersTask, seed: int, progress: Callable[[], None] = lamb
     generator = named_generator(seed, "sample", task.orders.key)
     sets = [task.sample(INSTANCES, generator)]
     if len(task.orders.places) <= LARGEST:
-        sets.append(task.orders.instance(task.frame))
+        sets.append(task.orders.instance())
     tests = []
     for instances in sets:
         found = reference_costs(instances, REFERENCE, workers=os.cpu_count() or 1, progress=lambda *_: progress())

@@ -81,13 +81,13 @@ class Orders:
         """The smallest square around the day."""
         return Frame.around(self.nodes, self.geographic)
 
-    def instance(self, frame: Frame | None = None) -> Instances:
+    def instance(self) -> Instances:
         """The whole day as a batch of one problem in the unit square; node 0 is the depot, if there is one."""
-        return self.instances(np.arange(len(self.places))[None], frame)
+        return self.instances(np.arange(len(self.places))[None])
 
-    def instances(self, chosen_Bn: NDArray[np.int64], frame: Frame | None = None) -> Instances:
-        """Problems with some of the day's stops each, which keep the places they have in the frame."""
-        points = torch.from_numpy((frame or self.frame()).to_unit(self.nodes)).float()
+    def instances(self, chosen_Bn: NDArray[np.int64]) -> Instances:
+        """Problems with some of the day's stops each, which keep the places they have in the day's frame."""
+        points = torch.from_numpy(self.frame().to_unit(self.nodes)).float()
         chosen = torch.from_numpy(chosen_Bn)
         if self.depot is not None:
             chosen = torch.cat([torch.zeros_like(chosen[:, :1]), chosen + 1], dim=1)
@@ -102,7 +102,6 @@ class OrdersTask(Task):
     """Problems with a random part of a day's stops, none of them twice."""
 
     orders: Orders
-    frame: Frame
 
     def __post_init__(self) -> None:
         """Refuse what nothing can be learned from."""
@@ -129,4 +128,4 @@ class OrdersTask(Task):
     def sample(self, batch: int, generator: torch.Generator) -> Instances:
         """The first n of the day's stops in an order that is drawn for each instance."""
         chosen_Bn = Dice(batch, generator).parts(len(self.orders.places), self.size)
-        return self.orders.instances(chosen_Bn.cpu().numpy(), self.frame).to(generator.device)
+        return self.orders.instances(chosen_Bn.cpu().numpy()).to(generator.device)
