@@ -160,6 +160,23 @@ def test_hardly_any_places_are_a_map_too(browser, tmp_path, places):
     opened.close()
 
 
+def test_every_digit_of_a_number_is_inside_its_circle_and_no_circle_covers_another(browser, tmp_path):
+    places = [[13.4 + number % 33 * 0.01, 52.5 + number // 33 * 0.006] for number in range(1020)]
+    orders = Orders("d", np.array(places), tuple(map(str, range(1020))), True)
+    opened = Watched(browser, write_map(tmp_path / "map.html", Plan.of(orders, [range(1020)])).as_uri(), width=1400)
+    opened.page.locator("[data-zoom='1.6']").click()
+    stops = opened.page.evaluate(
+        "routes[0].stops.filter((stop) => stop.label.textContent).map((stop) => "
+        "[...stop.screen, Number(stop.dot.getAttribute('r')), stop.label.getBBox().width, stop.label.textContent])"
+    )
+    assert {len(label) for *_, label in stops} == {1, 2, 3, 4}
+    for x, y, r, width, _ in stops:
+        assert width < 2 * r
+        near = [(a, b, c) for a, b, c, *_ in stops if 0 < abs(a - x) + abs(b - y) < 60]
+        assert all(np.hypot(a - x, b - y) >= r + c for a, b, c in near)
+    opened.close()
+
+
 def test_a_thousand_stops_are_drawn(browser, tmp_path):
     plan = Plan.of(a_day(1000, depot=False), [range(1000)])
     opened = Watched(browser, write_map(tmp_path / "map.html", plan).as_uri())

@@ -1,7 +1,7 @@
 // A map to look into. Shapes of the data: dree/report/map_page.py.
 "use strict";
 const SVG = "http://www.w3.org/2000/svg";
-const ROOM = 17, NEAR = 22, EDGE = 34; // pixels: a number needs, a pointer reaches, the rim keeps free
+const NEAR = 22, EDGE = 34; // pixels: a pointer reaches, the rim keeps free
 const plan = JSON.parse(document.getElementById("plan").textContent);
 const svg = document.getElementById("map"), tip = document.getElementById("tip");
 const view = { x: 0, y: 0, zoom: 1, least: 1 };
@@ -27,6 +27,10 @@ const routes = plan.routes.map((route, number) => {
   return { line, group, stops, shown: true };
 });
 const depot = plan.depot && element("rect", { class: "depot", x: -7, y: -7, width: 14, height: 14 }, marks);
+
+/** The radius of a circle around a stop's number, which has room for all its digits. */
+const radius = (stop) => 8.5 + 2.75 * Math.max(0, String(stop.position + 1).length - 2);
+const ROOM = 2 * Math.max(...routes.flatMap((route) => route.stops.map(radius)));
 
 const size = () => ({ width: svg.clientWidth || 600, height: svg.clientHeight || 400 });
 const onScreen = ([x, y]) => [(x - view.x) * view.zoom, (y - view.y) * view.zoom];
@@ -64,9 +68,10 @@ function draw() {
     for (const stop of route.stops) {
       const [x, y] = stop.screen, [i, j] = [Math.floor(x / ROOM), Math.floor(y / ROOM)];
       const near = [-1, 0, 1].flatMap((a) => [-1, 0, 1].flatMap((b) => cells.get(`${i + a},${j + b}`) ?? []));
-      const free = near.every((other) => other === stop || Math.hypot(other.screen[0] - x, other.screen[1] - y) >= ROOM);
+      const free = near.every((other) =>
+        other === stop || Math.hypot(other.screen[0] - x, other.screen[1] - y) >= radius(stop) + radius(other));
       stop.mark.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
-      stop.dot.setAttribute("r", free ? 8.5 : stop.position === 0 ? 5 : 4);
+      stop.dot.setAttribute("r", free ? radius(stop) : stop.position === 0 ? 5 : 4);
       stop.label.textContent = free ? String(stop.position + 1) : "";
     }
   }
