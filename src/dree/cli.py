@@ -213,7 +213,9 @@ def main() -> None:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """Settings from a JSON file, groups flattened to dotted names."""
+    """Settings from a JSON file, members of groups by dotted names."""
+    from dree.settings import by_member
+
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -222,13 +224,7 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise DreeError(f"{path} is not JSON: {error}.") from None
     if not isinstance(content, dict):
         raise DreeError(f"{path} must hold an object of settings.")
-    flat: dict[str, Any] = {}
-    for name, value in content.items():
-        if name in ("options", "solver", "learner") and isinstance(value, dict):
-            flat |= {f"{name}.{inner}": content for inner, content in value.items()}
-        else:
-            flat[name] = value
-    return flat
+    return by_member(content)
 
 
 def _finish_run(run: Run) -> None:

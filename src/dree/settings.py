@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from dree.errors import DreeError, unknown
 
 T = TypeVar("T")
+GROUPS = ("options", "solver", "learner")  # of which some members may be given, and the others stay
 
 
 def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
@@ -66,16 +67,25 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def parse_assignments(texts: list[str]) -> dict[str, Any]:
-    """`name=value` texts as values: JSON where it is JSON, else the text itself."""
-    result = {}
+    """`name=value` texts as values: JSON where it is JSON, else the text itself; of groups by dotted names."""
+    result: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise DreeError(f"'{text}' is not a setting; write name=value, for example solver.layers=3.")
         try:
-            result[name] = json.loads(value)
+            result |= by_member({name: json.loads(value)})
         except json.JSONDecodeError:
             result[name] = value
+    return result
+
+
+def by_member(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Changes in which a group stands for those of its members that it names, by dotted names."""
+    result: dict[str, Any] = {}
+    for name, value in changes.items():
+        members = name in GROUPS and isinstance(value, dict)
+        result |= {f"{name}.{member}": each for member, each in value.items()} if members else {name: value}
     return result
 
 

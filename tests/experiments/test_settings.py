@@ -75,6 +75,20 @@ def test_overriding_reaches_into_groups_and_leaves_the_rest():
     assert override(DEMO, {"learner.learning_rate": 1}).learning.learning_rate == 1.0
 
 
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ('solver={"layers":2}', {"solver.layers": 2}),
+        ("solver={}", {}),
+        ('learner={"augmentation":8}', {"learner.augmentation": 8}),
+        ('sizes={"U":10}', {"sizes": {"U": 10}}),  # sizes are a value: those of the preset go
+    ],
+)
+def test_a_group_that_is_assigned_changes_its_members_and_no_others(text, changes):
+    assert parse_assignments([text]) == changes
+    assert override(DEMO, parse_assignments([text])) == override(DEMO, changes)
+
+
 def test_a_default_said_aloud_is_no_change():
     assert override(RunSettings(), {"solver.width": 128, "learner": {"augmentation": 8}}) == RunSettings()
     assert override(RunSettings(method="dree"), {"options.beta": 1}) == RunSettings(method="dree")
