@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from command_line import dree
+from command_line import dree, invoke
 from dree.evaluation.metrics import metrics
-from dree.experiments import RunFolder
+from dree.experiments import DEMO, Run, RunFolder
+from dree.settings import override
 from small_runs import SMALL, as_options
 
 TINY = as_options({**SMALL, "epochs": 5, "batches": 1})
@@ -77,6 +78,19 @@ def test_an_existing_run_is_not_overwritten_but_resumed(place):
     resumed = dree("run", "--resume", "runs/demo/dree", cwd=place)
     assert resumed.returncode == 0
     assert "is at epoch 5 of 5: it is finished" in resumed.stdout
+
+
+def test_a_run_that_goes_on_with_other_code_says_so(tmp_path):
+    Run.start(tmp_path / "run", override(DEMO, {**SMALL, "epochs": 5, "test_every": 5})).checkpoint()
+    manifest = RunFolder(tmp_path / "run").manifest()
+    now, manifest["versions"]["torch"] = manifest["versions"]["torch"], "1.0"
+    manifest["commit"] = "0123abcd"
+    (tmp_path / "run/manifest.json").write_text(json.dumps(manifest))
+    said = invoke("run", "--resume", tmp_path / "run")
+    assert "It was started with commit 0123abcd (now " in said
+    assert f"torch 1.0 (now {now}): its numbers may differ from those of an uninterrupted run." in said
+    assert "numpy" not in said
+    assert "It was started with" not in invoke("run", "--resume", tmp_path / "run")  # nothing is left to learn
 
 
 def test_the_demo_compares_two_methods_in_a_table_and_a_page(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -15,11 +16,13 @@ import torch
 from dree.experiments.configuration import RunSettings
 from dree.solvers.precision import precision_on
 
+NUMERIC = ("dree", "torch", "numba", "numpy")  # packages on which a run's numbers depend
+
 
 def circumstances(settings: RunSettings) -> dict[str, Any]:
     """The command, the time, the versions, the commit and the hardware."""
     device = settings.torch_device()
-    packages = ("dree", "torch", "numba", "numpy", "safetensors")
+    packages = (*NUMERIC, "safetensors")
     return {
         "command": ["dree", *sys.argv[1:]],
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -32,6 +35,14 @@ def circumstances(settings: RunSettings) -> dict[str, Any]:
             "precision": precision_on(device, settings.learning.precision, learning=True),
         },
     }
+
+
+def changed_since(manifest: Mapping[str, Any]) -> str:
+    """What of the program is not as a manifest has it, in words; empty where all is the same."""
+    then = {"commit": manifest.get("commit"), **manifest["versions"]}
+    now = {"commit": _commit(), **{name: _version(name) for name in NUMERIC}}
+    changed = [name for name in now if then.get(name) != now[name]]
+    return ", ".join(f"{name} {then.get(name) or 'unknown'} (now {now[name] or 'unknown'})" for name in changed)
 
 
 def _processor() -> str:
