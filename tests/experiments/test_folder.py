@@ -9,7 +9,7 @@ import pytest
 
 from dree import override
 from dree.errors import DreeError
-from dree.experiments import DEMO, Run
+from dree.experiments import DEMO, Run, RunFolder
 from dree.experiments.engines.work import check_folder
 from dree.lifelong.checkpoint import checkpoints
 from small_runs import SMALL
@@ -34,6 +34,17 @@ def test_a_damaged_checkpoint_is_set_aside_when_its_run_goes_on(tmp_path):
     assert newest.with_name(f"{newest.name}.unusable").read_bytes() == b"damaged"
     Run.resume(run.folder.path).finish()
     assert [int(path.stem) for path in checkpoints(run.folder.checkpoints)] == [5, 4]
+
+
+@pytest.mark.parametrize("line", ["{bad", "[1]", "{}", "", "\udcff"])
+def test_a_damaged_log_is_reported_with_the_number_of_its_line(tmp_path, line):
+    folder = RunFolder.create(tmp_path / "run", DEMO, {})
+    for epoch in (1, 2):
+        folder.append("metrics.jsonl", {"epoch": epoch})
+    with (folder.path / "metrics.jsonl").open("a", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(DreeError, match=r"metrics\.jsonl is damaged: line 3 is not what a run writes\. Remove it\."):
+        folder.log("metrics.jsonl")
 
 
 def test_a_drive_without_locks_is_not_called_busy(tmp_path, monkeypatch):

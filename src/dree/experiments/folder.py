@@ -198,15 +198,16 @@ class RunFolder:
     def log(self, name: str) -> list[dict[str, Any]]:
         """The complete lines of a log."""
         path = self.path / name
-        try:
-            text = path.read_text(encoding="utf-8") if path.exists() else ""
-            rows = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-        except ValueError as error:
-            raise DreeError(f"{path} is damaged ({error}). Remove the line in question.") from None
         needed = {"metrics.jsonl": {"epoch"}, "timings.jsonl": {"epoch", "seconds"}}.get(name, set())
-        for number, row in enumerate(rows, start=1):
+        rows = []
+        for number, line in enumerate(path.read_bytes().split(b"\n")[:-1] if path.exists() else [], start=1):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
             if not isinstance(row, dict) or not needed <= set(row):
                 raise DreeError(f"{path} is damaged: line {number} is not what a run writes. Remove it.")
+            rows.append(row)
         return rows
 
     def write_gaps(self, epochs: list[int], matrix: Sequence[Sequence[float]], tasks: list[str]) -> None:
