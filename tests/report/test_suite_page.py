@@ -152,6 +152,21 @@ def test_runs_of_another_stream_and_unfinished_runs(tmp_path):
     assert [row.total for row in view.times] == ["–", "–"]
 
 
+def test_a_reference_has_its_gaps_at_the_end_alone_and_is_never_marked_as_best(tmp_path):
+    last = {"mt-ref": 1.0, "fine-tuning": 3.0, "dree": 2.0}
+    runs = {
+        method: run_with_gaps(tmp_path / method, [[0.5] * 6, [gap] * 6], [0, 1000], LAWS, method=method)
+        for method, gap in last.items()
+    }
+    view = view_of(RunGroup("G", runs, {"mt-ref"}), method_looks({name: name for name in runs}))
+    metrics, gaps = ({row.name: row for row in table.rows} for table in view.tables)
+    assert metrics["mt-ref"].cells == ("1.00", "–", "–", "–")
+    assert metrics["dree"].cells == ("2.00", "1.50", "1.50", "0.50")
+    assert gaps["mt-ref"].cells == ("1.00",) * 6
+    assert [row.best for row in metrics.values()] == [(), (3,), (0, 1, 2, 3)]
+    assert [row.best for row in gaps.values()] == [(), (), tuple(range(6))]
+
+
 def test_a_long_log_is_thinned_out(tmp_path):
     path = run_with_gaps(tmp_path / "a", [[5.0] * 6], [0], LAWS)
     for epoch in range(1, 1001):

@@ -120,3 +120,10 @@ def test_methods_are_compared_and_so_are_the_variants_of_one():
         "TSP, drift, order 1": ["dree", "fine-tuning", "li, refresh_every 1", "llr-bc"],
         "TSP, drift, order 1: variants of dree": ["dree without pir", "dree without br", "dree without ee", "dree"],
     }
+
+
+def test_mt_ref_is_no_competitor_of_the_methods_beside_it():
+    smoke = scale("smoke")
+    plan = make_plan([experiment("table1")], Choice(smoke, ("tsp",), orders=(1,)))
+    (group,) = run_groups([Outcome(job, Path(job.name)) for job in plan.jobs], 0, smoke.options)
+    assert set(group.references) == {"mt-ref"} < set(group.runs)

@@ -6,7 +6,7 @@ A run that cannot be shown is told of and does not keep the others from being sh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from dree.report.style import LINE_STYLES
 from dree.report.suite_routes import routes_data
 from dree.report.tables import NOTHING, smallest, write_seconds, write_value
 
+AT_THE_END = {"AP", "Gen"}  # what there is to say of a reference, which does not learn task by task
 POINTS = 250  # of a curve; more cannot be told apart on a screen
 DASHES = ("solid", "dash", "dot", "dashdot")  # plotly's names, in the order of our line styles
 Plain = dict[str, Any]  # values that JSON can hold
@@ -38,6 +39,7 @@ class RunGroup:
 
     title: str
     runs: Mapping[str, Path]
+    references: Collection[str] = ()  # of these, such as MT-Ref: no competitors, so never the best
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,8 @@ def view_of(group: RunGroup, looks: Mapping[str, Look]) -> GroupView:
         "routes": routes,
     }
     stream = f"{first.settings.problem.upper()}, {stream_title(first.settings, first.stream)}"
-    return GroupView(
-        group.title, stream, _tables(runs, folders), _times(folders), plain, tuple(without_routes), tuple(missing)
-    )
+    tables = _tables(runs, folders, group.references)
+    return GroupView(group.title, stream, tables, _times(folders), plain, tuple(without_routes), tuple(missing))
 
 
 def _readable(group: RunGroup) -> tuple[dict[str, DrawnRun], list[str]]:
@@ -160,27 +161,35 @@ def _spread(count: int) -> list[int]:
     return [int(place) for place in np.linspace(0, count - 1, POINTS).round()]
 
 
-def _tables(runs: Mapping[str, DrawnRun], folders: Mapping[str, RunFolder]) -> tuple[Table, ...]:
+def _tables(
+    runs: Mapping[str, DrawnRun], folders: Mapping[str, RunFolder], references: Collection[str]
+) -> tuple[Table, ...]:
     """The metrics, and the gap on each test task at the end: the curves for those who cannot see them."""
     first, values = next(iter(runs.values())), {}
     for label, run in runs.items():
         tasks = folders[label].gaps()[2]
         columns = [tasks.index(name) for name in own_columns(run.stream, tasks)]
-        values[label] = measured(folders[label], columns).as_dict()
+        every = measured(folders[label], columns).as_dict()
+        values[label] = {name: value for name, value in every.items() if label not in references or name in AT_THE_END}
     titles = {law: title.replace(" = ", "\u00a0=\u00a0") for law, title in panel_titles(first).items()}
     last = {label: {titles[law]: gaps[-1] for law, gaps in run.gaps.items()} for label, run in runs.items()}
     notes = {label: _unfinished(run) for label, run in runs.items()}
     return (
-        _by_method("Metrics", list(measures_in(values.values())), values, notes),
-        _by_method("Gap on each test task when it was last tested", list(titles.values()), last, notes),
+        _by_method("Metrics", list(measures_in(values.values())), values, notes, references),
+        _by_method("Gap on each test task when it was last tested", list(titles.values()), last, notes, references),
     )
 
 
 def _by_method(
-    caption: str, columns: Sequence[str], values: Mapping[str, Mapping[str, float]], notes: Mapping[str, str]
+    caption: str,
+    columns: Sequence[str],
+    values: Mapping[str, Mapping[str, float]],
+    notes: Mapping[str, str],
+    references: Collection[str],
 ) -> Table:
     """A row for each method, which leaves room for many of them."""
-    best = [smallest([row.get(column) for row in values.values()]) for column in columns]
+    rivals = [{} if label in references else row for label, row in values.items()]
+    best = [smallest([row.get(column) for row in rivals]) for column in columns]
     rows = tuple(
         Row(
             label,

@@ -18,7 +18,9 @@ from dree.reproduce.scales import SCALES, Scale
 from dree.tasks import ORDERS
 
 PROBLEMS = ("cvrp", "tsp")
-TITLES = {"mt-ref": "MT-Ref", "fine-tuning": "Fine-tuning", "li": "Li", "llr-bc": "LLR-BC", "dree": "DREE"}
+REFERENCE = "mt-ref"  # the method that is no competitor: it learns all tasks at once
+TITLES = {REFERENCE: "MT-Ref", "fine-tuning": "Fine-tuning", "li": "Li", "llr-bc": "LLR-BC", "dree": "DREE"}
+LIFELONG = {method: title for method, title in TITLES.items() if method != REFERENCE}
 
 
 @dataclass(frozen=True)

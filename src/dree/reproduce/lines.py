@@ -14,7 +14,7 @@ from dree.data.published import Row, published
 from dree.evaluation.metrics import METRICS, Metrics
 from dree.experiments import RunSettings
 from dree.experiments.tables import Cell, PaperRow, PaperTable, Value
-from dree.reproduce.base import TITLES, Choice, Experiment, Found
+from dree.reproduce.base import REFERENCE, TITLES, Choice, Experiment, Found
 
 EXACT = 14  # up to so many pairs, all signs are tried; beyond, as many as that would be, at random
 
@@ -63,7 +63,7 @@ class MetricsExperiment(Experiment, ABC):
         ours = {name: over(measured, name) for name in known}
         cells = [Cell(ours.get(name), line.published.get(name)) for name in self.columns]
         paths = [path for run in line.runs if (path := found.run(run)) is not None]
-        return PaperRow(line.keys, tuple(cells), tuple(paths), reference=line.keys[-1] == TITLES["mt-ref"])
+        return PaperRow(line.keys, tuple(cells), tuple(paths), reference=line.keys[-1] == TITLES[REFERENCE])
 
 
 def over(measured: Sequence[Metrics], name: str) -> Value:

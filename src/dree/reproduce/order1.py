@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from dree.bars import Bars, Say
 from dree.data import SetKey
 from dree.experiments.tables import PaperTable
-from dree.reproduce.base import TITLES, Choice, Found
+from dree.reproduce.base import LIFELONG, Choice, Found
 from dree.reproduce.finer_sets import build_missing, missing_sets
 from dree.reproduce.lines import Line, MetricsExperiment
 
@@ -123,7 +123,7 @@ class Finer(FirstOrder):
     table = "finer"
     tests = "finer"
     changes: ClassVar[Mapping[str, Any]] = {"tests": "finer"}
-    variants: ClassVar[Variants] = {title: {"method": method} for method, title in TITLES.items() if method != "mt-ref"}
+    variants: ClassVar[Variants] = {title: {"method": method} for method, title in LIFELONG.items()}
 
     def lacks(self, choice: Choice) -> str | None:
         """At the paper's scale, test sets that take hours to build."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dree.experiments import RunSettings
 from dree.report import gallery
 from dree.report.run_curves import run_curves
-from dree.reproduce.base import TITLES, Choice, Drawn, Experiment, Found, methods_of
+from dree.reproduce.base import LIFELONG, Choice, Drawn, Experiment, Found, methods_of
 
 
 class Curves(Experiment):
@@ -17,7 +17,7 @@ class Curves(Experiment):
 
     def runs(self, choice: Choice) -> list[RunSettings]:
         """All lifelong methods."""
-        return methods_of(choice, [method for method in TITLES if method != "mt-ref"])
+        return methods_of(choice, list(LIFELONG))
 
     def figures(self, choice: Choice, found: Found) -> list[Drawn]:
         """One figure with a column for each problem, of the first seed."""

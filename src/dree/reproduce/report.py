@@ -17,7 +17,7 @@ from dree.report.page import Picture
 from dree.report.paper_tables import terminal_table, write_table
 from dree.report.suite_groups import RunGroup
 from dree.report.suite_page import Suite, write_suite_page
-from dree.reproduce.base import Choice
+from dree.reproduce.base import REFERENCE, Choice
 from dree.reproduce.estimate import device_in_words
 from dree.reproduce.plan import Plan
 from dree.reproduce.suite import FIGURES, TABLES, Reproduced
@@ -68,6 +68,8 @@ def run_groups(
     its variants, such as ablations, another.
     """
     groups: dict[str, dict[str, Path]] = {}
+    ours = [job.settings for job, _ in _finished(outcomes)]
+    references = frozenset(method_title(settings) for settings in ours if settings.method == REFERENCE)
     for job, run in _finished(outcomes):
         title, settings = _group_title(job.settings), job.settings
         if settings.seed == seed:
@@ -75,7 +77,7 @@ def run_groups(
             is_usual = settings.options == (usual or {}).get(settings.method, {})
             for group in [title, own] if is_usual else [own]:
                 groups.setdefault(group, {})[method_title(settings)] = run
-    return [RunGroup(title, runs) for title, runs in sorted(groups.items()) if len(runs) > 1]
+    return [RunGroup(title, runs, references) for title, runs in sorted(groups.items()) if len(runs) > 1]
 
 
 def _group_title(settings: RunSettings) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dree.experiments.tables import PaperTable
-from dree.reproduce.base import TITLES, Choice, Found
+from dree.reproduce.base import LIFELONG, REFERENCE, TITLES, Choice, Found
 from dree.reproduce.lines import Line, MetricsExperiment, titled
 from dree.tasks import ORDERS
 
@@ -22,7 +22,7 @@ class Table1(MetricsExperiment):
         """MT-Ref, which knows no order, is trained once."""
         lines = []
         for problem, method, title in titled(TITLES, choice):
-            orders = (1,) if method == "mt-ref" else choice.orders
+            orders = (1,) if method == REFERENCE else choice.orders
             runs = [
                 choice.settings(problem=problem, method=method, order=order, seed=seed)
                 for order in orders
@@ -51,7 +51,6 @@ class Orders(MetricsExperiment):
 
     def lines(self, choice: Choice) -> list[Line]:
         """Every order of every lifelong method."""
-        lifelong = {method: title for method, title in TITLES.items() if method != "mt-ref"}
         return [
             Line(
                 (problem.upper(), str(order), title),
@@ -59,5 +58,5 @@ class Orders(MetricsExperiment):
                 self.row(problem=problem, method=title, order=order),
             )
             for order in choice.orders
-            for problem, method, title in titled(lifelong, choice)
+            for problem, method, title in titled(LIFELONG, choice)
         ]
