@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -22,7 +23,9 @@ from dree.reproduce.scales import scale
 from dree.reproduce.suite import evaluate
 from dree.settings import override
 from dree.solvers import make_solver, solver_class
-from dree.testing import check_method, check_solver
+from dree.tasks import LAWS, law_named, make_stream, scenario_class, task_named
+from dree.testing import check_method, check_solver, check_stream
+from small_runs import SMALL, finish_in_pieces
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -113,6 +116,53 @@ def test_every_method_learns_with_the_own_solver(problem, method, monkeypatch):
     costs = [learner.learn(random_instances(problem, 8, 10, seed)).cost for seed in range(3)]
     assert torch.stack(costs).isfinite().all()
     assert not learner.solver.weights.equal(before)
+
+
+def test_the_own_scenario_goes_there_and_back_and_keeps_to_what_streams_must(problem, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    stream = make_stream("own_scenario.ThereAndBack", problem, 1, 50)
+    names = [stream.task(epoch).name for epoch in range(51)]
+    assert names == names[::-1]
+    assert names[:26] == [make_stream("drift", problem, 1, 25).task(epoch).name for epoch in range(26)]
+    check_stream(stream)
+    assert stream.active("C") == [(1, 9), (41, 49)]
+
+
+def test_a_run_of_the_own_scenario_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    changes = {"scenario": "own_scenario.ThereAndBack", "epochs": 10}
+    settings = override(DEMO, {**SMALL, **changes})
+    Run.start(tmp_path / "whole", settings).finish()
+    finish_in_pieces(tmp_path / "parts", settings, 10)
+    whole, parts = (tmp_path / name / "metrics.jsonl" for name in ("whole", "parts"))
+    assert whole.read_text() == parts.read_text()
+    assert '"task": "GM30"' in whole.read_text().splitlines()[4]
+
+
+def test_the_own_law_is_drawn_beside_the_papers_and_has_tasks_by_its_name(problem, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    check_stream(make_stream("drift", problem, ["U", "own_scenario.Road"], 10))
+    instances = task_named("own_scenario.Road30", problem).sample(50, torch.Generator().manual_seed(0))
+    customers = instances.coords[:, -30:]
+    assert (customers.std(1)[:, 1] < 0.05).all()  # beside a level road
+    assert (customers.std(1)[:, 0] > 0.15).all()  # and all along it
+    assert "own_scenario.Road" not in LAWS
+
+
+@pytest.mark.parametrize(
+    ("find", "name", "why"),
+    [
+        (scenario_class, "own_scenario.Road", "is not a scenario: it must be a class derived from dree.tasks"),
+        (law_named, "own_scenario.ThereAndBack", "is not a law: it must be a class derived from dree.tasks.Law"),
+        (law_named, "own_scenario.Street", "Law 'own_scenario.Street' cannot be imported"),
+        (scenario_class, "drifts", "Unknown scenario 'drifts'. Did you mean 'drift'?"),
+        (law_named, "Ring", "Unknown law 'Ring'"),
+    ],
+)
+def test_what_is_no_scenario_or_law_is_refused(find, name, why, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    with pytest.raises(DreeError, match=re.escape(why)):
+        find(name)
 
 
 def test_the_own_experiment_is_in_the_documentation_and_makes_its_table(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from dree.data import FILES, SetKey, TestSet, find_set, user_folder, write_test
 from dree.errors import DreeError
 from dree.evaluation.classical import HGS
 from dree.evaluation.reference import Progress, reference_costs
-from dree.tasks import LAWS, SyntheticTask, task_named
+from dree.tasks import SyntheticTask, law_named, task_named
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def standard_recipe(task: SyntheticTask) -> Recipe:
     if len(task.groups) > 1:
         count = 200
     else:
-        count = 1000 if task.size == LAWS[task.groups[0][0]].size else 100
+        count = 1000 if task.size == law_named(task.groups[0][0]).size else 100
     demanding = task.problem == "cvrp" and task.size > 50
     return Recipe(count, 1, 5000 if count == 100 and task.size <= 30 else 2000, 3 if demanding else 1)
 

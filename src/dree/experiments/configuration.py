@@ -83,7 +83,7 @@ class RunSettings:
         if self.scenario == LADE:
             self._check_lade()
             return
-        if self.scenario not in SCENARIOS:
+        if self.scenario not in SCENARIOS and "." not in self.scenario:  # else a user's own
             raise unknown("scenario", self.scenario, [*SCENARIOS, LADE])
         given = [name for name in OF_LADE if getattr(self, name) is not None]
         if given:
@@ -93,7 +93,7 @@ class RunSettings:
     def stream(self, say: Say = lambda _: None, bars: Bars = no_bar) -> Stream:
         """The stream of tasks; that of real days needs their files, and what is wrong with those is said."""
         if self.scenario != LADE:
-            epochs = self.epochs or PAPER_EPOCHS[self.scenario]
+            epochs = self.epochs or PAPER_EPOCHS.get(self.scenario, PAPER_EPOCHS["drift"])
             return make_stream(self.scenario, self.problem, self.order, epochs, self.spec, self.sizes)
         assert self.data is not None
         assert self.region is not None

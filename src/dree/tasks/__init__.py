@@ -1,6 +1,6 @@
 """Tasks and streams: which instances a learner meets, and when."""
 
-from dree.tasks.laws import LAWS, SPECS, Law
+from dree.tasks.laws import LAWS, SPECS, Law, law_named
 from dree.tasks.mixture import SyntheticTask, Task, capacity_for, mix, principal, task_named
 from dree.tasks.streams import (
     FINER_PARTS,
@@ -13,6 +13,7 @@ from dree.tasks.streams import (
     SyntheticStream,
     make_stream,
     resolve_order,
+    scenario_class,
 )
 
 __all__ = [
@@ -30,9 +31,11 @@ __all__ = [
     "SyntheticTask",
     "Task",
     "capacity_for",
+    "law_named",
     "make_stream",
     "mix",
     "principal",
     "resolve_order",
+    "scenario_class",
     "task_named",
 ]

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from dree.errors import DreeError, unknown
+from dree.registry import named_class
 from dree.tasks.dice import Dice
 from dree.tasks.shapes import explode, grid, heights, min_max, min_max_within, move_across, polar
 
@@ -37,15 +39,20 @@ class Law(ABC):
     title: str
     size: int  # the paper's scale for this law
 
+    @abstractmethod
     def draw(
-        self,
-        batch: int,
-        n: int,
-        generator: torch.Generator,
-        depot_B2: Tensor | None = None,
-        spec: str = "text",
+        self, batch: int, n: int, generator: torch.Generator, depot_B2: Tensor | None = None, spec: str = "text"
     ) -> tuple[Tensor, Tensor | None]:
         """Coordinates [B, n, 2] and, given depots (so for CVRP), integer demands [B, n]."""
+
+
+class PaperLaw(Law):
+    """One of the paper's: first where nodes are, then what they demand."""
+
+    def draw(
+        self, batch: int, n: int, generator: torch.Generator, depot_B2: Tensor | None = None, spec: str = "text"
+    ) -> tuple[Tensor, Tensor | None]:
+        """By one specification or the other."""
         if n < 1:
             raise DreeError(f"{self.title}: cannot draw {n} nodes, ask for at least 1.")
         if spec not in SPECS:
@@ -66,7 +73,7 @@ class Law(ABC):
         """Their demands: [B, n] int64."""
 
 
-class Uniform(Law):
+class Uniform(PaperLaw):
     """Nodes anywhere, demands 1 to 10, all equally likely."""
 
     title = "Uniform"
@@ -79,7 +86,7 @@ class Uniform(Law):
         return dice.integers(placement.coords.shape[1], low=LOWEST, high=HIGHEST)
 
 
-class GaussianMixture(Law):
+class GaussianMixture(PaperLaw):
     """Five round clusters; demand grows with the distance from the cluster's centre.
 
     The official code makes the centres themselves the first five nodes, with uniform demands.
@@ -128,7 +135,7 @@ class GaussianMixture(Law):
         return self._even_clusters(0 if n >= enough else self.size, device)
 
 
-class Explosion(Law):
+class Explosion(PaperLaw):
     """Uniform nodes with an empty disc blown into them; demands around 5."""
 
     title = "Explosion"
@@ -144,7 +151,7 @@ class Explosion(Law):
         return bell.clamp(LOWEST if official else 0, HIGHEST)
 
 
-class Compression(Law):
+class Compression(PaperLaw):
     """Uniform nodes with a band drawn together around a line; demands around 5.
 
     The official code does not draw a new distance from the line: it shrinks the old one and mirrors it.
@@ -167,7 +174,7 @@ class Compression(Law):
         return round_half_up(HIGHEST - bell).clamp(0, HIGHEST)
 
 
-class Grid(Law):
+class Grid(PaperLaw):
     """A regular grid in a rectangle as long as the square; demand grows with the distance from the depot."""
 
     title = "Grid"
@@ -182,7 +189,7 @@ class Grid(Law):
         return _to_demands(min_max(_noisy_distances(dice, placement, depot_B2, noise=1.0)))
 
 
-class Ring(Law):
+class Ring(PaperLaw):
     """A ring squeezed along one axis, towards that axis' origin; demand grows with the depot distance.
 
     The official code draws one mean radius for the whole instance, and demand falls with the distance.
@@ -212,6 +219,18 @@ LAWS: dict[str, Law] = {
     "G": Grid(),
     "R": Ring(),
 }
+
+
+def law_named(name: str) -> Law:
+    """A law by its letters, or a user's own by its dotted path (`package.module.Class`)."""
+    return LAWS[name] if name in LAWS else _own_law(name)
+
+
+@cache
+def _own_law(name: str) -> Law:
+    if "." not in name:
+        raise unknown("law", name, LAWS)
+    return named_class("law", name, {}, Law)()  # type: ignore[type-abstract]
 
 
 def round_half_up(values: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from dree.errors import DreeError, unknown
 from dree.problems import PROBLEMS, Instances
 from dree.tasks.dice import Dice
-from dree.tasks.laws import LAWS, SPECS
+from dree.tasks.laws import SPECS, law_named
 
 
 def rounded(numerator: int, denominator: int) -> int:
@@ -65,8 +65,7 @@ class SyntheticTask(Task):
         if self.spec not in SPECS:
             raise unknown("specification", self.spec, SPECS)
         for law, n in self.groups:
-            if law not in LAWS:
-                raise unknown("law", law, LAWS)
+            law_named(law)
             if n < 0:
                 raise DreeError(f"Law '{law}' cannot give {n} nodes; the number must not be negative.")
         object.__setattr__(self, "groups", tuple((law, n) for law, n in self.groups if n))
@@ -95,13 +94,13 @@ class SyntheticTask(Task):
     def sample(self, batch: int, generator: torch.Generator) -> Instances:
         """The depot first, uniform for every instance, then the groups in order."""
         if self.problem == "tsp":
-            parts = [LAWS[law].draw(batch, n, generator, spec=self.spec)[0] for law, n in self.groups]
+            parts = [law_named(law).draw(batch, n, generator, spec=self.spec)[0] for law, n in self.groups]
             return Instances(torch.cat(parts, dim=1))
         depot_B2 = Dice(batch, generator).uniform(2)
         coords = [depot_B2[:, None]]
         demands = [torch.zeros((batch, 1), dtype=torch.int64, device=generator.device)]
         for law, n in self.groups:
-            coords_Bn2, demands_Bn = LAWS[law].draw(batch, n, generator, depot_B2, self.spec)
+            coords_Bn2, demands_Bn = law_named(law).draw(batch, n, generator, depot_B2, self.spec)
             assert demands_Bn is not None
             coords.append(coords_Bn2)
             demands.append(demands_Bn)
@@ -111,9 +110,7 @@ class SyntheticTask(Task):
 
 def principal(law: str, problem: str, size: int | None = None, spec: str = "text") -> SyntheticTask:
     """A task of one law, at the paper's scale unless a size is given."""
-    if law not in LAWS:
-        raise unknown("law", law, LAWS)
-    return SyntheticTask(problem, ((law, LAWS[law].size if size is None else size),), spec)
+    return SyntheticTask(problem, ((law, law_named(law).size if size is None else size),), spec)
 
 
 def task_named(name: str, problem: str, spec: str = "text") -> SyntheticTask:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dree.errors import DreeError, unknown
+from dree.registry import named_class
 from dree.tasks.mixture import SyntheticTask, Task, mix, principal, rounded
 
 ORDERS: dict[int, tuple[str, ...]] = {
@@ -91,7 +92,7 @@ class SyntheticStream(Stream):
             raise DreeError(f"A stream needs at least 2 principal tasks, this order has {len(self.order)}.")
         for law, size in (*((law, None) for law in self.order), *self.sizes):
             principal(law, self.problem, size, self.spec)
-        step = self._step_count()
+        step = self.step_count()
         if self.epochs < step or self.epochs % step:
             nearest = step * max(1, rounded(self.epochs, step))
             raise DreeError(
@@ -102,7 +103,7 @@ class SyntheticStream(Stream):
     @property
     def interval(self) -> int:
         """Epochs from one principal task to the next."""
-        return self.epochs // self._step_count()
+        return self.epochs // self.step_count()
 
     def principal(self, law: str) -> SyntheticTask:
         """The stream's task of one law."""
@@ -136,7 +137,7 @@ class SyntheticStream(Stream):
         return {law: {law} for law in self.order}
 
     @abstractmethod
-    def _step_count(self) -> int:
+    def step_count(self) -> int:
         """The number of equal parts into which the order divides the epochs."""
 
 
@@ -158,7 +159,7 @@ class DriftStream(SyntheticStream):
 
     def _task_at(self, numerator: int, denominator: int) -> SyntheticTask:
         """The task numerator/denominator of the way along the drift."""
-        steps = self._step_count()
+        steps = self.step_count()
         before = min(numerator * steps // denominator, steps - 1)
         first, second = self.order[before : before + 2]
         beyond = numerator * steps - before * denominator
@@ -167,7 +168,8 @@ class DriftStream(SyntheticStream):
     def _laws_tested(self) -> dict[str, set[str]]:
         return super()._laws_tested() | {task.name: set(dict(task.groups)) for task in self._finer()}
 
-    def _step_count(self) -> int:
+    def step_count(self) -> int:
+        """From each task to the next."""
         return len(self.order) - 1
 
 
@@ -188,7 +190,8 @@ class PeriodicStream(SyntheticStream):
         """Whether epoch t is the last of its task."""
         return super().ends(t) and t % self.interval == 0
 
-    def _step_count(self) -> int:
+    def step_count(self) -> int:
+        """One for each task."""
         return len(self.order)
 
 
@@ -237,6 +240,11 @@ SCENARIOS: dict[str, type[SyntheticStream]] = {
 }
 
 
+def scenario_class(name: str) -> type[SyntheticStream]:
+    """A scenario by its name, or a user's own by its dotted path (`package.module.Class`)."""
+    return named_class("scenario", name, SCENARIOS, SyntheticStream)  # type: ignore[type-abstract]
+
+
 def make_stream(
     scenario: str,
     problem: str,
@@ -246,7 +254,5 @@ def make_stream(
     sizes: Mapping[str, int] | None = None,
 ) -> SyntheticStream:
     """The stream of a scenario, an order (1 to 5, or law names) and a number of epochs."""
-    if scenario not in SCENARIOS:
-        raise unknown("scenario", scenario, SCENARIOS)
     chosen = tuple((sizes or {}).items())
-    return SCENARIOS[scenario](problem, resolve_order(order), epochs, spec, chosen)
+    return scenario_class(scenario)(problem, resolve_order(order), epochs, spec, chosen)
