@@ -22,7 +22,7 @@ from dree.errors import DreeError
 from dree.lifelong.graphs import Work
 from dree.lifelong.methods.base import Lesson, Method
 from dree.lifelong.reading import Reading
-from dree.lifelong.replay import PAPER_ALPHA, check_coefficient, divergence
+from dree.lifelong.replay import alpha_of, check_coefficient, divergence
 from dree.lifelong.reservoir import Reservoir
 from dree.lifelong.steps import Step, joined, padded, room
 from dree.problems import Instances, State
@@ -91,7 +91,7 @@ class LLRBC(Method):
         steps = sorted((self.replayed[row] for row in chosen.tolist()), key=attrgetter("shape"))
         by_size = groupby(steps, key=lambda step: len(step.instances))
         distances = [each for size, alike in by_size for each in self._distances(learner, size, list(alike))]
-        alpha = PAPER_ALPHA[learner.solver.rules.name] if self.options.alpha is None else self.options.alpha
+        alpha = alpha_of(learner.solver.rules.name, self.options.alpha)
         return alpha * torch.stack(distances).sum() / len(steps)
 
     def _distances(self, learner: Learner, size: int, steps: list[Step]) -> list[Tensor]:
