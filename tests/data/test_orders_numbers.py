@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dree.data.orders import read_orders
 from dree.data.orders_numbers import check_thousands, decimal_mark, exact, plain_number
+from dree.data.orders_options import capacity_option, parse_capacity
 from dree.errors import DreeError
 
 
@@ -74,8 +76,59 @@ def test_most_numbers_decide_the_decimal_mark(cells, mark):
     assert decimal_mark(cells) == mark
 
 
-def test_commas_that_may_group_thousands_are_refused():
-    with pytest.raises(DreeError, match=r"'x' has 1,234, which may be 1234 or 1\.234"):
-        check_thousands(["1,234", "2,500", "7"], "x")
-    check_thousands(["1,234", "2,5"], "x")
-    check_thousands(["1", "2"], "x")
+@pytest.mark.parametrize("mark", ".,")
+def test_marks_that_may_group_thousands_are_refused_with_what_to_write(mark):
+    words = r"'x' has 1[.,]234, which may be 1234 or 1\.234\. Write 1234 or 1\.2340, without"
+    with pytest.raises(DreeError, match=words):
+        check_thousands([f"1{mark}234", f"2{mark}500", "7"], "x", mark)
+    for clear in (["1.234", "2.5"], ["1", "2"], ["1.234", "0.500"], ["1.500", "1200.000"]):
+        check_thousands([cell.replace(".", mark) for cell in clear], "x", mark)
+
+
+XY = "x{0}y{0}kg\n0{0}0{0}0\n1.500{0}2.250{0}1.500\n3.750{0}2.125{0}2.000\n{1}{0}1.000{0}{2}\n"
+DEGREES = "lat{0}lon{0}kg\n48.1{0}11.5{0}1.500\n48.2{0}11.6{0}{1}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        (XY.format(";", "900", "1.250"), "x"),
+        (XY.format("\t", "1.900", "900"), "kg"),
+        (DEGREES.format(";", "900"), "kg"),
+        ("x;y;kg\n1;2;1.500\n3;4;2.000\n", "kg"),
+        (XY.format(",", "900", "1.250"), None),
+        (XY.format(";", "0.900", "1.250"), None),
+        (XY.format(";", "1.900", "1.250"), None),
+        (XY.format(";", "900.25", "2.5"), None),
+        (DEGREES.format(";", "2.5"), None),
+        (DEGREES.format(",", "900"), None),
+        (DEGREES.format(";", "2.500"), None),
+        (DEGREES.format(";", "900").replace(".", ",").replace("1,500", "1.500"), None),
+    ],
+)
+def test_points_between_thousands_are_refused_where_decimals_would_be_clear_otherwise(tmp_path, text, column):
+    path = tmp_path / "orders.csv"
+    path.write_text(text)
+    if column is None:
+        assert read_orders(path, depot=(48.1, 11.5), capacity=Decimal(2000)).bad == ()
+        return
+    with pytest.raises(DreeError, match=rf"The column '{column}' has 1\.500, which may be 1500 or 1\.5\."):
+        read_orders(path, depot=(48.1, 11.5), capacity=Decimal(2000))
+
+
+def test_demands_that_are_not_used_need_not_be_clear(tmp_path):
+    (tmp_path / "orders.csv").write_text(DEGREES.format(";", "900"))
+    assert len(read_orders(tmp_path / "orders.csv").days[0].places) == 2
+
+
+@pytest.mark.parametrize("text", ["1.300", "1,300", " 12.125 ", "999,000"])
+def test_a_capacity_that_may_be_in_thousands_is_refused_with_what_to_write(text):
+    with pytest.raises(DreeError, match=r"The capacity is .*, which may be [0-9]+ or .*\. Write "):
+        parse_capacity(text)
+
+
+def test_a_capacity_that_is_clear_is_read_and_written_so_that_it_stays_clear():
+    for text, value in {"1300": "1300", "1.3": "1.3", "0.300": "0.3", "0,25": "0.25", "1300.125": "1300.125"}.items():
+        assert parse_capacity(text) == Decimal(value)
+    for value in ("12.125", "1.3", "20", "1E+3"):
+        assert parse_capacity(capacity_option(Decimal(value)).removeprefix("--capacity=")) == Decimal(value)

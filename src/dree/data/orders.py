@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dree.data.orders_depot import HOW, Depots, at_depot, check_distance, find_depots
-from dree.data.orders_options import check_capacity, decimals
+from dree.data.orders_options import capacity_option, check_capacity, decimals
 from dree.data.orders_rows import Rows
 from dree.data.orders_table import BadRow, Table, read_table
 from dree.errors import DreeError
@@ -120,7 +120,7 @@ def _command(
     """The command that shows what is understood of a file that is read in this way."""
     options = [f"--map={','.join(f'{meaning}={name}' for meaning, name in columns.items())}"] if columns else []
     options += [] if depot is None else [f"--depot={depot[0]},{depot[1]}"]
-    options += [] if capacity is None else [f"--capacity={capacity}"]
+    options += [] if capacity is None else [capacity_option(capacity)]
     return shlex.join(["dree", "orders", "check", str(path), *options])
 
 

@@ -16,7 +16,7 @@ GROUPED = {
     ".": re.compile(r"[+-]?[1-9][0-9]{0,2}(?:([ ',])[0-9]{3})(?:\1[0-9]{3})*(?:\.[0-9]*)?"),
     ",": re.compile(r"[+-]?[1-9][0-9]{0,2}(?:([ '.])[0-9]{3})(?:\1[0-9]{3})*(?:,[0-9]*)?"),
 }
-THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
+THOUSANDS = {mark: re.compile(rf"[+-]?[1-9][0-9]{{0,2}}{re.escape(mark)}[0-9]{{3}}") for mark in MARKS}
 SPELLING = str.maketrans({"\u00a0": " ", "\u2009": " ", "\u202f": " ", "’": "'", "−": "-", "°": " "})
 
 
@@ -27,15 +27,28 @@ def decimal_mark(cells: Sequence[str]) -> str | None:
     return max(MARKS, key=lambda mark: counts[mark]) if counts else None
 
 
-def check_thousands(cells: Sequence[str], column: str) -> None:
-    """Refuse commas that may be decimal or may group thousands."""
-    with_comma = [cell for cell in cells if "," in cell]
-    if with_comma and all(THOUSANDS.fullmatch(cell) for cell in with_comma):
-        first = with_comma[0]
-        raise DreeError(
-            f"The column '{column}' has {first}, which may be {first.replace(',', '')} or {first.replace(',', '.')}. "
-            "Write numbers without commas between thousands, and with a decimal point."
-        )
+def check_thousands(cells: Sequence[str], column: str, mark: str) -> None:
+    """Refuse marks that may be decimal or may group thousands: none of the numbers that have one tells."""
+    marked = [cell for cell in cells if mark in cell]
+    if marked and all(THOUSANDS[mark].fullmatch(cell) for cell in marked):
+        raise DreeError(f"The column '{column}' has {marked[0]}, {either(marked[0])}")
+
+
+def has_whole(cells: Sequence[str]) -> bool:
+    """Whether some are whole numbers above 0 without a mark, as there are none where all have the same decimals."""
+    return any(cell.lstrip("+-").isdecimal() and cell.strip("+-0") for cell in cells)
+
+
+def either(number: str) -> str:
+    """What a number with thousands or decimals may be, and how to write which it is: for those that `may_group`."""
+    whole, decimal = re.sub("[.,]", "", number), number.replace(",", ".").rstrip("0").rstrip(".")
+    clear = f"{decimal}0" if may_group(decimal) else decimal
+    return f"which may be {whole} or {decimal}. Write {whole} or {clear}, without marks between thousands."
+
+
+def may_group(number: str) -> bool:
+    """Whether the mark in a number may be decimal or group thousands: 1.300 and 1,300 may, 0.300 and 1.30 do not."""
+    return any(pattern.fullmatch(number) for pattern in THOUSANDS.values())
 
 
 def plain_number(cell: str, mark: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, InvalidOperation
 
+from dree.data.orders_numbers import either, may_group
 from dree.errors import DreeError, unknown
 
 MEANINGS = ("date", "lat", "lon", "x", "y", "demand", "id", "name", "depot", "dates")
@@ -44,7 +45,9 @@ def parse_depot(text: str) -> tuple[float, float]:
 
 
 def parse_capacity(text: str) -> Decimal:
-    """What `--capacity 12.5` says, exactly."""
+    """What `--capacity 12.5` says, exactly; 1.300 and 1,300, which may be thousands, are refused."""
+    if may_group(text.strip()):
+        raise DreeError(f"The capacity is {text.strip()}, {either(text.strip())}")
     try:
         capacity = Decimal(text.strip().replace(",", "."))
     except InvalidOperation:
@@ -60,6 +63,11 @@ def check_capacity(capacity: Decimal) -> Decimal:
             f"not {capacity}."
         )
     return capacity
+
+
+def capacity_option(capacity: Decimal) -> str:
+    """The option that says a capacity; three decimals, which may be thousands, become four."""
+    return f"--capacity={capacity:f}{'0' if may_group(f'{capacity:f}') else ''}"
 
 
 def decimals(number: Decimal) -> int:

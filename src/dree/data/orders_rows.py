@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dree.data.orders_dates import day_names, day_of_file
-from dree.data.orders_numbers import check_thousands, decimal_mark, exact, plain_number
+from dree.data.orders_numbers import check_thousands, decimal_mark, exact, has_whole, plain_number
 from dree.data.orders_options import DECIMALS, decimals
 from dree.data.orders_table import BadRow, Table
 from dree.errors import DreeError
@@ -92,6 +92,8 @@ class Rows:
     def demands(self, stops: Sequence[int], capacity: Decimal) -> list[Decimal]:
         """What every row orders, 1 where there is no column for it; stops that order what cannot be are rejected."""
         cells = self.table.cells("demand") if "demand" in self.table.columns else ["1"] * len(self.reasons)
+        if self.mark == "." and _points_may_group(self.table, cells):
+            check_thousands(cells, self.table.columns["demand"].name, self.mark)
         found = {cell: exact(cell, self.mark) for cell in set(cells)}
         if stops and all(found[cells[index]] is None for index in stops):
             raise DreeError(
@@ -172,14 +174,22 @@ class Rows:
 def _mark(table: Table) -> str:
     """The decimal mark of the coordinates, or of demands where coordinates are whole numbers."""
     pair = ("lat", "lon") if table.geographic else ("x", "y")
+    seen: list[str] = []
     for meanings in (pair, ("demand",)):
         cells = [cell for meaning in meanings for cell in table.cells(meaning)]
+        seen += cells
         mark = decimal_mark(cells)
         if mark is not None:
-            if mark == "," and meanings != ("lat", "lon"):
-                check_thousands(cells, table.columns[meanings[0]].name)
+            if meanings != ("lat", "lon") and (mark == "," or _points_may_group(table, seen)):
+                names = [table.columns[each].name for each in meanings if mark in "".join(table.cells(each))]
+                check_thousands(cells, names[0], mark)
             return mark
     return "."
+
+
+def _points_may_group(table: Table, cells: Sequence[str]) -> bool:
+    """Whether points may be there for thousands: not in files with commas between cells, nor where all have points."""
+    return table.delimiter != "," and has_whole(cells)
 
 
 def _wrong_demand(demand: Decimal | None, cell: str, capacity: Decimal) -> str:
