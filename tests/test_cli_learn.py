@@ -129,14 +129,17 @@ def test_history_lists_versions_and_goes_back(tmp_path, start, days):
     shown = [f"{today.before:.2f}", "→", f"{today.after:.2f}", f"{past.before:.2f}", "→", f"{past.after:.2f}"]
     assert rows[2][2:9] == ["12", *shown]
     assert rows[1][6:8] == ["in", "use"]
+    assert rows[2][9] == rows[3][9] == "undone"
+    assert "Not learned any more: 2026-01-02, 2026-01-03." in output
     assert "back from version 3 to version 1." in output
     written = json.loads((tmp_path / "history.json").read_text())
     assert (written["in_use"], len(written["versions"])) == (1, 4)
     assert written["versions"][3]["past"] == {"before": past_of(state, 3).before, "after": past_of(state, 3).after}
     assert written["rollbacks"][0]["to"] == 1
-    mean = sum(each.gaps[-1][1] for each in state.past) / 3
-    assert written["forgetting"]["AP"] == pytest.approx(mean)
-    assert f"routes of version 1 are {mean:.2f} % longer than the reference's (AP)" in output
+    assert [each["undone"] for each in written["versions"]] == [False, False, True, True]
+    gap = state.versions[1].today.after
+    assert written["forgetting"]["AP"] == pytest.approx(gap)
+    assert f"On 1 day that is kept to see forgetting, routes of version 1 are {gap:.2f} % longer" in output
 
 
 def past_of(state, number):

@@ -114,7 +114,7 @@ def _report(state: State) -> None:
     say(f"{version.day}: {version.stops} stops, learned in {version.seconds:.0f} s (batches: {version.batches}).")
     say(f"  Routes of this day are longer than a reference's by {_change(*version.today)}.")
     if version.past:
-        count = len(state.past) - (state.past[-1].day == version.day)
+        count = len(state.reservoir) - (state.reservoir[-1].version == version.number)
         say(f"  Routes of past days (a sample of {count}), by {_change(*version.past)}.")
     if version.promoted:
         say(f"  Version {version.number} is in use now: {version.reason}.")
@@ -138,8 +138,9 @@ def _table(state: State) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     table.add_column("when", no_wrap=True)
+    counted = state.lineage(state.learner.version)
     for each in state.versions:
-        words = [] if each.promoted else ["not used"]
+        words = ["undone"] if each.number not in counted else [] if each.promoted else ["not used"]
         words += ["in use"] if each.number == state.in_use else [] if each.solver else ["no longer kept"]
         gaps = [f"{gaps.before:z.2f} → {gaps.after:z.2f}" if gaps else "" for gaps in (each.today, each.past)]
         cells = [str(each.number), each.day or "start", str(each.stops or ""), *gaps, ", ".join(words)]
@@ -160,10 +161,11 @@ def _forgotten(state: State) -> list[str]:
     """How much was forgotten, in plain words and in the paper's."""
     from dree.service.gate import forgetting
 
-    lost = forgetting([gap for _, gap in past.gaps] for past in state.past)
+    lost = forgetting([gap for _, gap in past.gaps] for past in state.reservoir)
     if lost is None:
         return []
-    days = "1 day that is" if len(state.past) == 1 else f"{len(state.past)} days that are"
+    count = len(state.reservoir)
+    days = "1 day that is" if count == 1 else f"{count} days that are"
     return [
         f"On {days} kept to see forgetting, routes of version {state.in_use} are "
         f"{lost.AP:z.2f} % longer than the reference's (AP). That is {lost.AFB:z.2f} points more than with the best "
@@ -177,10 +179,10 @@ def _plain(state: State) -> dict[str, Any]:
 
     from dree.service.gate import forgetting
 
-    lost = forgetting([gap for _, gap in past.gaps] for past in state.past)
-    versions = []
+    lost = forgetting([gap for _, gap in past.gaps] for past in state.reservoir)
+    versions, counted = [], state.lineage(state.learner.version)
     for each in state.versions:
-        plain = asdict(each) | {"kept": each.solver is not None}
+        plain = asdict(each) | {"kept": each.solver is not None, "undone": each.number not in counted}
         plain |= {name: gaps and gaps._asdict() for name, gaps in (("today", each.today), ("past", each.past))}
         del plain["solver"]
         versions.append(plain)

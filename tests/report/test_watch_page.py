@@ -12,7 +12,7 @@ from test_page import Page
 from command_line import invoke
 from conftest import small_solver
 from dree.report.watch_page import past_gap, summary, versions_table, watch_drift, write_watch_page
-from dree.service.records import Day, Gaps, Past, Rollback, Settings, Version
+from dree.service.records import Day, Gaps, LearnerAt, Past, Rollback, Settings, Version
 from dree.service.state import State, store
 
 NETWORK = {"width": 16, "heads": 2, "layers": 2, "feed_forward": 32}
@@ -34,7 +34,8 @@ def a_state(folder, names, refused=(), spread=lambda number: 0.1) -> State:
         gaps = Gaps(3.0 + number / 10, 2.5)
         versions.append(Version(number, WHEN, promoted, None, name, 15 + number, 8, 9.0, gaps, past, reason))
         in_use = number if promoted else in_use
-    more = replace(state, versions=tuple(versions), days=tuple(days), in_use=in_use)
+    learner = LearnerAt(len(days), None)
+    more = replace(state, versions=tuple(versions), days=tuple(days), in_use=in_use, learner=learner)
     more.commit()
     return more
 
@@ -69,7 +70,7 @@ def test_the_gap_on_past_days_is_that_of_the_version_in_use(tmp_path):
     state = a_state(tmp_path / "state", dates(3))
     assert past_gap(state) == pytest.approx(1.97)
     file = store(state.path, "day", {})
-    past = (Past("2026-03-01", file, ((1, 4.0), (2, 1.0))), Past("2026-03-02", file, ((2, 2.0),)))
+    past = (Past("2026-03-01", 1, file, ((1, 4.0), (2, 1.0))), Past("2026-03-02", 2, file, ((2, 2.0),)))
     rolled = replace(state, past=past, in_use=2, rollbacks=(Rollback(WHEN, 3, 2),))
     assert past_gap(rolled) == pytest.approx(1.5)
 

@@ -1,7 +1,7 @@
-"""Learns a day again and again, and each time dies, or finds the disk full, at the next operation on a file.
+"""Learns a day, or goes back, again and again, and each time dies, or finds the disk full, at the next file operation.
 
-Called with a folder of `days`, with a state before and one after the last of them, and with `die` or `full`. It forks,
-which a process with threads, such as a test's, should not.
+Called with a folder of `days`, with a state before and one after it, with `die` or `full`, and with `learn` or the
+version to go back to. It forks, which a process with threads, such as a test's, should not.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import torch
 
 from dree.errors import DreeError
+from dree.service.rollback import roll_back
 from dree.service.state import State
 from small_days import contents, learn
 
@@ -61,21 +62,28 @@ def in_child(work: Callable[[], object]) -> int:
         os._exit(1)
 
 
-def main(folder: Path, mode: str) -> None:
+def main(folder: Path, mode: str, job: str) -> None:
     torch.set_num_threads(1)
     state, files = folder / "state", sorted((folder / "days").glob("*.csv"))
+
+    def work() -> None:
+        if job == "learn":
+            learn(state, *files)
+        else:
+            roll_back(state, int(job), lambda _: None)
+
     before, after = contents(State.open(folder / "before")), contents(State.open(folder / "after"))
     met = set()
     for at in count(1):
         shutil.rmtree(state, ignore_errors=True)
         shutil.copytree(folder / "before", state)
-        status = in_child(lambda at=at: (arm(mode, at), learn(state, *files)))
+        status = in_child(lambda at=at: (arm(mode, at), work()))
         found = State.open(state)
         assert found.damaged() == [], at
         assert contents(found) in (before, after), at
         met.add((status, contents(found) == after))
         if at % EVERY == 0:
-            assert in_child(lambda: learn(state, *files)) == 0, at
+            assert in_child(work) == 0, at
             assert contents(State.open(state)) == after, at
         if status == 0 and at > LOCKING:
             print(json.dumps([at, sorted(met)]))
@@ -83,4 +91,4 @@ def main(folder: Path, mode: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -57,7 +57,7 @@ def test_everything_is_read_as_it_was_written(tmp_path):
     more = replace(
         state,
         days=(day, replace(day, name="x", version=None, demand=None)),
-        past=(Past("2026-01-02", file, ((0, 2.0), (1, 1.5))),),
+        past=(Past("2026-01-02", 1, file, ((0, 2.0), (1, 1.5))),),
         rollbacks=(Rollback(WHEN, 1, 0),),
         learner=LearnerAt(0, file),
     )
@@ -90,14 +90,21 @@ def test_where_the_version_in_use_is_damaged_the_newest_good_one_before_it_answe
 
 def test_a_version_that_was_gone_back_from_answers_only_where_no_other_can(state):
     state = with_version(with_version(with_version(state, 1), 2), 3)
-    state = with_version(replace(state, rollbacks=(Rollback(WHEN, 3, 1),)), 4)
+    state = with_version(state, 4)
+    state = replace(state, versions=(*state.versions[:4], replace(state.versions[4], parent=1)))
+    state.commit()
     damage(state, 4)
     assert State.open(state.path).answering(lambda _: None)[0].number == 1
     damage(state, 1)
     damage(state, 0)
     assert State.open(state.path).answering(lambda _: None)[0].number == 3
-    forward = (*state.rollbacks, Rollback(WHEN, 1, 2))
-    assert replace(state, rollbacks=forward).answering(lambda _: None)[0].number == 2
+
+
+def test_a_version_that_comes_of_itself_is_damage(state):
+    state = with_version(state, 1)
+    replace(state, versions=(state.versions[0], replace(state.versions[1], parent=1))).commit()
+    with pytest.raises(DreeError, match="version 1 cannot come of version 1"):
+        State.open(state.path)
 
 
 def test_a_missing_file_is_noticed_too(state):

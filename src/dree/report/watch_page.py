@@ -69,7 +69,7 @@ def summary(state: State) -> list[str]:
 
 def past_gap(state: State) -> float | None:
     """The mean gap on past days of the version in use; None where it was not measured."""
-    known = [dict(past.gaps)[state.in_use] for past in state.past if state.in_use in dict(past.gaps)]
+    known = [dict(past.gaps)[state.in_use] for past in state.reservoir if state.in_use in dict(past.gaps)]
     if known:
         return float(np.mean(known))
     past = state.versions[state.in_use].past

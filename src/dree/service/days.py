@@ -20,8 +20,12 @@ from dree.service.state import State
 from dree.tasks.orders import LEAST_STOPS, Orders
 
 LEAST_PLACES = 4  # different ones; with fewer, every tour is the best
-LISTED = 4  # days that are skipped one by one in words
+LISTED = 4  # days that are named one by one in words
 TAKEN = 100  # stops of a day that are kept to compare it with others
+CORRECTED = (
+    "If it was corrected, undo it and all that was learned after it, then learn these days again: dree history "
+    "STATE_DIR --rollback N, with the version before it."
+)
 OTHERWISE = (  # what to do where a day comes with other stops
     "If a day's orders are in several files, join them; if they are another region's, learn them in a folder of their "
     "own; if files have no dates, give each day's file a name of its own; if dates come again every year, write them "
@@ -140,7 +144,8 @@ def new_days(read: Read, seen: Sequence[Day]) -> Chosen:
     fresh, notes, skipped, refused = [], [], [], list(read.refused)
     for path, day in read.days:
         if day.day in learned and learned[day.day].key != day.key:
-            refused.append(f"{path}: {day.day} {_told(learned[day.day])}, with other stops. {OTHERWISE}")
+            known = _told(learned[day.day])
+            refused.append(f"{path}: {day.day} {known}, with other stops. {CORRECTED} {OTHERWISE}")
         elif day.key in told:
             name, how = told[day.key]
             again = f"{day.day} {how}" if name == day.day else f"{day.day} has the very stops of {name}, which {how}"
@@ -175,8 +180,8 @@ def check_learnable(day: Orders) -> None:
 
 
 def with_day(days: Sequence[Day], day: Day) -> tuple[Day, ...]:
-    """The days that were seen and one more, in place of what was seen of it before."""
-    return (*(each for each in days if each.name != day.name), day)
+    """The days that came and one more, in place of what had too little to learn from."""
+    return (*(each for each in days if each.name != day.name or each.version is not None), day)
 
 
 def record_of(day: Orders, when: str, version: int | None) -> Day:

@@ -28,7 +28,7 @@ from dree.service.days import (
 )
 from dree.service.gate import MARGIN, check_margin, judge, mean_gaps
 from dree.service.lock import locked, now
-from dree.service.past import known_gap, offered, past_samples, with_gap
+from dree.service.past import known_gap, offered, past_samples, set_aside, with_gap
 from dree.service.records import Gaps, LearnerAt, Past, Settings, Version
 from dree.service.samples import REFERENCE, Sample, draw_sample
 from dree.service.starting import Wanted, check_wanted, first_settings
@@ -108,7 +108,7 @@ def learn_files(
         else:
             assert solver is not None
             state = State.create(path, settings, solver, now())
-        chosen = new_days(read, state.days)
+        chosen = new_days(read, state.seen)
         refused = [f"Refused: {reason}" for reason in chosen.refused] if chosen.days else []
         for words in (*chosen.notes, *refused):
             how.say(words)
@@ -208,6 +208,7 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
         today=tested.today,
         past=tested.mean_past,
         reason=verdict.reason,
+        parent=state.learner.version,
     )
     return _with_version(state, learner, day, tested, version)
 
@@ -215,7 +216,7 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
 def _with_version(state: State, learner: Learner, day: Orders, tested: _Tested, version: Version) -> State:
     """The state with a new version, which is put to use if it may be."""
     in_use = version.number if version.promoted else tested.incumbent
-    first = Past(day.day, store(state.path, "day", tested.sample.state_dict()), ())
+    first = Past(day.day, version.number, store(state.path, "day", tested.sample.state_dict()), ())
     *past, new = (
         with_gap(kept, in_use, gaps.after if version.promoted else gaps.before)
         for kept, gaps in [*tested.past, (first, tested.today)]
@@ -226,7 +227,7 @@ def _with_version(state: State, learner: Learner, day: Orders, tested: _Tested, 
         in_use=in_use,
         learner=LearnerAt(version.number, store(state.path, "learner", {"learner": learner.state_dict()})),
         days=with_day(state.days, record_of(day, version.when, version.number)),
-        past=offered(state, past, new),
+        past=(*set_aside(state), *offered(state, past, new)),
     )
     return without_old_solvers(after)
 

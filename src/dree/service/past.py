@@ -19,7 +19,7 @@ DAYS = 30  # in the reservoir
 def past_samples(state: State, say: Say) -> list[tuple[Past, Sample]]:
     """The reservoir; a damaged sample is left out of it from now on, aloud."""
     found = []
-    for each in state.past:
+    for each in state.reservoir:
         try:
             found.append((each, Sample.from_state(state.load(each.file))))
         except DamagedError as error:
@@ -42,8 +42,15 @@ def offered(state: State, past: Sequence[Past], new: Past) -> tuple[Past, ...]:
     """The reservoir after a new day was offered to it: each day so far is equally likely to be there."""
     reservoir: Reservoir[Past] = Reservoir(DAYS)
     reservoir.items = list(past)
-    reservoir.seen = sum(day.version is not None for day in state.days)
+    reservoir.seen = sum(day.version is not None for day in state.seen)
     slot = reservoir.offer(named_generator(state.settings.seed, "past day", reservoir.seen))
     if slot is not None:
         reservoir.put(slot, new)
     return tuple(reservoir.items)
+
+
+def set_aside(state: State) -> list[Past]:
+    """Past days that do not count, as long as there is a version to go to with which they would count again."""
+    counted = state.lineage(state.learner.version)
+    within = {number for version in state.versions if version.solver for number in state.lineage(version.number)}
+    return [each for each in state.past if each.version in within - counted]

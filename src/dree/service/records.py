@@ -79,12 +79,14 @@ class Version:
     today: Gaps | None = None  # on a sample of that day
     past: Gaps | None = None  # on samples of earlier days, where there are any
     reason: str = ""  # why it was promoted, or not
+    parent: int | None = None  # the version that it was learned from; None: the one before it
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> Version:
-        """From JSON."""
+        """From JSON; the first states did not name parents."""
         gaps = {name: values[name] and Gaps(*values[name]) for name in ("today", "past")}
-        return _made(Version, values, solver=values["solver"] and File(*values["solver"]), **gaps)
+        named = {"parent": None, **values}
+        return _made(Version, named, solver=values["solver"] and File(*values["solver"]), **gaps)
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ class Past:
     """A day in the reservoir: its instances and reference costs in a file, and how well it has been solved since."""
 
     day: str
+    version: int  # that came of it
     file: File
     gaps: tuple[tuple[int, float], ...]  # (version in use, mean gap in per cent), the newest last
 
@@ -136,9 +139,11 @@ class Past:
         return self.gaps[0][1]
 
     @staticmethod
-    def of(values: Mapping[str, Any]) -> Past:
-        """From JSON."""
-        return Past(values["day"], File(*values["file"]), tuple((number, gap) for number, gap in values["gaps"]))
+    def of(values: Mapping[str, Any], versions: Mapping[str, int | None]) -> Past:
+        """From JSON; in the first states the version is that of the only day of this name."""
+        version = values["version"] if "version" in values else versions[values["day"]]
+        gaps = tuple((number, gap) for number, gap in values["gaps"])
+        return _made(Past, {**values, "version": version}, file=File(*values["file"]), gaps=gaps)
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,15 @@ def check_region(day: Orders, state: State) -> None:
             f"{day.day} has {kinds[day.geographic]}, but the days of {state.path} have {kinds[not day.geographic]}. "
             "Say with --map which columns are the place, or use another state."
         )
-    if not (day.geographic and state.days):
+    if not (day.geographic and state.seen):
         return
     here = np.array([middle(day.places)])
-    there = np.array([middle(state.days[-1].places)])
+    last = state.seen[-1]
+    there = np.array([middle(last.places)])
     away, swapped = (float(distances(way, there, True)[0]) for way in (here, here[:, ::-1]))
     if away > FARTHEST:
         hint = " Latitude and longitude are swapped: say it with --map." if swapped <= FARTHEST else ""
         raise DreeError(
-            f"The stops of {day.day} are {away:.0f} km from those of {state.days[-1].name}, which {state.path} has "
+            f"The stops of {day.day} are {away:.0f} km from those of {last.name}, which {state.path} has "
             f"seen.{hint or ' Use another state for another region.'}"
         )

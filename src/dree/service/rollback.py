@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from dree.bars import Say
 from dree.errors import DreeError
 from dree.lifelong.methods import in_hook
+from dree.service.days import LISTED
 from dree.service.learning import new_learner, without_old_solvers
 from dree.service.lock import locked, now
-from dree.service.past import known_gap, past_samples, with_gap
+from dree.service.past import known_gap, past_samples, set_aside, with_gap
 from dree.service.records import LearnerAt, Rollback
 from dree.service.state import DamagedError, State, store
 
@@ -18,7 +20,8 @@ from dree.service.state import DamagedError, State, store
 def roll_back(path: Path, number: int, say: Say = print) -> State:
     """Put a version to use again; the learner has its weights and a fresh optimiser, and remembers what it did.
 
-    Days stay learned: what is remembered of them is used, and they are not learned again.
+    Days of versions that it does not come of do not count as learned: they may be learned again. Their records stay,
+    and count again once somebody goes to such a version.
     """
     State.open(path)
     with locked(path, "dree history --rollback"):
@@ -36,13 +39,29 @@ def roll_back(path: Path, number: int, say: Say = print) -> State:
             except DamagedError as error:
                 say(f"{error} What the learner remembered is lost; it begins without memory.")
         at = LearnerAt(number, store(path, "learner", {"learner": learner.state_dict()}))
-        past = tuple(
-            with_gap(kept, number, known_gap(kept, number, sample, solver))
-            for kept, sample in past_samples(before, say)
-        )
         rollbacks = (*before.rollbacks, Rollback(now(), before.in_use, number))
-        changed = replace(before, in_use=number, learner=at, past=past, rollbacks=rollbacks)
-        after = without_old_solvers(changed)
+        changed = replace(before, in_use=number, learner=at, rollbacks=rollbacks)
+        past = [
+            with_gap(kept, number, known_gap(kept, number, sample, solver))
+            for kept, sample in past_samples(changed, say)
+        ]
+        after = without_old_solvers(replace(changed, past=(*set_aside(changed), *past)))
         after.commit()
         after.clean(before)
-        return after
+    for words in _changes(before, after):
+        say(words)
+    return after
+
+
+def _changes(before: State, after: State) -> Iterator[str]:
+    """Which days count as learned no more, and which do again."""
+    gone = [day.name for day in before.seen if day not in after.seen]
+    back = [day.name for day in after.seen if day not in before.seen]
+    if gone:
+        yield f"Not learned any more: {_listed(gone)}. Given again, corrected or not, such a day is learned again."
+    if back:
+        yield f"Learned again, as they were: {_listed(back)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= LISTED else f"{len(names)} days, {min(names)} to {max(names)}"

@@ -42,8 +42,8 @@ class State:
     versions: tuple[Version, ...]  # by number, from 0
     in_use: int  # the number of the version that solves
     learner: LearnerAt
-    days: tuple[Day, ...] = ()  # all that were seen, in the order in which they came
-    past: tuple[Past, ...] = ()  # the reservoir of days on which forgetting is measured
+    days: tuple[Day, ...] = ()  # all that came, in their order; those that count are `seen`
+    past: tuple[Past, ...] = ()  # days on which forgetting is measured; those that count are the reservoir
     rollbacks: tuple[Rollback, ...] = ()
 
     @staticmethod
@@ -73,6 +73,27 @@ class State:
                 f"{path / STATE} is damaged ({type(error).__name__}: {error}). Restore it from a backup."
             ) from None
 
+    def lineage(self, number: int) -> frozenset[int]:
+        """A version and those that it was learned from, back to the start."""
+        found = {number}
+        while number > 0:
+            parent = self.versions[number].parent
+            number = number - 1 if parent is None else parent
+            found.add(number)
+        return frozenset(found)
+
+    @property
+    def seen(self) -> tuple[Day, ...]:
+        """The days that count: all but those of versions that somebody went back from."""
+        counted = self.lineage(self.learner.version)
+        return tuple(day for day in self.days if day.version is None or day.version in counted)
+
+    @property
+    def reservoir(self) -> tuple[Past, ...]:
+        """The past days that count, on which forgetting is measured."""
+        counted = self.lineage(self.learner.version)
+        return tuple(past for past in self.past if past.version in counted)
+
     def solver(self, say: Say = print) -> Solver:
         """The solver of the version in use, on the CPU."""
         return self.answering(say)[1]
@@ -83,7 +104,7 @@ class State:
         What is passed over is said. Versions that somebody went back from come last.
         """
         before = [each for each in reversed(self.versions[: self.in_use]) if each.promoted and each.solver]
-        before.sort(key=lambda each: each.number in self._left())
+        before.sort(key=lambda each: each.number not in self.lineage(self.in_use))
         for version in (self.versions[self.in_use], *before):
             try:
                 return version, self.solver_of(version)
@@ -131,13 +152,6 @@ class State:
         for path in (*(each for each in (self.path / FILES).iterdir() if each.name not in named), *killed):
             with suppress(OSError):  # what cannot be removed, as on some network drives, does no harm
                 path.unlink()
-
-    def _left(self) -> set[int]:
-        """The versions that somebody went back from, and not to again."""
-        left: set[int] = set()
-        for each in self.rollbacks:
-            left = (left | set(range(each.to + 1, each.left + 1))) - {each.to}
-        return left
 
     def _plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -195,19 +209,24 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _from_plain(path: Path, content: Mapping[str, Any]) -> State:
+    days = tuple(Day.of(each) for each in content["days"])
+    versions = {day.name: day.version for day in days}
     state = State(
         path,
         Settings.of(content["settings"]),
         tuple(Version.of(each) for each in content["versions"]),
         content["in_use"],
         LearnerAt.of(content["learner"]),
-        tuple(Day.of(each) for each in content["days"]),
-        tuple(Past.of(each) for each in content["past"]),
+        days,
+        tuple(Past.of(each, versions) for each in content["past"]),
         tuple(Rollback(**each) for each in content["rollbacks"]),
     )
     for number in (state.in_use, state.learner.version):
         if not 0 <= number < len(state.versions):
             raise ValueError(f"there is no version {number}")
+    for version in state.versions:
+        if version.parent is not None and not 0 <= version.parent < version.number:
+            raise ValueError(f"version {version.number} cannot come of version {version.parent}")
     return state
 
 
