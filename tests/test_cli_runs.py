@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from command_line import invoke
+from dree.errors import DreeError
+from dree.experiments import DEMO, RunFolder
 from run_folders import run_with_gaps
 
 LAWS = ["E", "C", "G", "U", "R", "GM"]
@@ -16,3 +20,13 @@ def test_a_table_of_metrics_names_the_base_solver_where_it_is_not_pomo(tmp_path)
     shown = invoke("metrics", *(run(tmp_path / base, base=base) for base in ("pomo", "omni")))
     assert "fine-tuning, CVRP, drift, 1000 epochs" in shown
     assert "fine-tuning (omni), CVRP, drift, 1000 epochs" in shown
+
+
+def test_a_run_that_was_never_tested_is_named_and_left_out_of_the_metrics(tmp_path):
+    killed = RunFolder.create(tmp_path / "killed", DEMO, {}).path
+    shown = invoke("metrics", run(tmp_path / "one"), killed, run(tmp_path / "two", seed=1), "--csv", tmp_path / "x.csv")
+    assert f"Left out: {killed} has not been tested yet. Continue it with: dree run --resume {killed}" in shown
+    assert "mean of 2 runs" in shown
+    assert "killed" not in (tmp_path / "x.csv").read_text()
+    with pytest.raises(DreeError, match="killed has not been tested yet"):
+        invoke("metrics", killed, killed)

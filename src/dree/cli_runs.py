@@ -23,11 +23,22 @@ def metrics(
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the table to this CSV file.")] = None,
 ) -> None:
     """AP, AFB, AMFB, ABPl and (real days) Gen of runs and their mean, beside the paper's numbers if there are such."""
-    from dree.experiments.summary import means, run_metrics
+    from dree.experiments.folder import UntestedError
+    from dree.experiments.summary import RunMetrics, means, run_metrics
     from dree.files import write_csv, write_json
     from dree.report.run_metrics import metrics_rows, runs_table
 
-    found = [each for path in runs for each in run_metrics(path)]
+    found: list[RunMetrics] = []
+    untested: list[UntestedError] = []
+    for path in runs:
+        try:
+            found += run_metrics(path)
+        except UntestedError as error:
+            untested.append(error)
+    if not found:
+        raise untested[0]
+    for each in untested:
+        say(f"Left out: {each}")
     over = means(found)
     console.print(runs_table(found, over))
     if json_file:

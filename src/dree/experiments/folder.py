@@ -60,6 +60,10 @@ class TakenError(DreeError):
         return TakenError(self.path, f"{command} --resume {self.path}", "another folder with --out")
 
 
+class UntestedError(DreeError):
+    """A run of which there are no gaps yet."""
+
+
 class RunFolder:
     """The files of one run."""
 
@@ -142,11 +146,11 @@ class RunFolder:
             return False
         return not any((self.path / name).exists() for name in ("gaps.csv", "metrics.jsonl"))
 
-    def untested(self) -> DreeError:
+    def untested(self) -> UntestedError:
         """What to say where gaps are asked for, and there are none."""
         if self.solver_alone:
-            return DreeError(f"{self.path} is a solver alone, not a run. Test it with: dree evaluate {self.path}")
-        return DreeError(f"{self.path} has not been tested yet. Continue it with: dree run --resume {self.path}")
+            return UntestedError(f"{self.path} is a solver alone, not a run. Test it with: dree evaluate {self.path}")
+        return UntestedError(f"{self.path} has not been tested yet. Continue it with: dree run --resume {self.path}")
 
     def stream(self) -> Stream:
         """The run's stream, without the data it was made of: the days of a region are as the manifest has them."""
