@@ -14,7 +14,10 @@ def unknown(kind: str, name: object, choices: Iterable[str]) -> DreeError:
     """The error for a name that is not one of `choices`; it suggests the nearest one."""
     names = list(choices)
     folded = {choice.casefold(): choice for choice in names}
-    near = difflib.get_close_matches(str(name).casefold(), list(folded), n=1, cutoff=0.5)
+    wanted = str(name).casefold()
+    alike = [choice for choice in folded if choice[:1] == wanted[:1]]  # of others, more letters must be the same
+    near = difflib.get_close_matches(wanted, list(folded), n=1, cutoff=0.6)
+    near = near or difflib.get_close_matches(wanted, alike, n=1, cutoff=0.5)
     hint = f" Did you mean '{folded[near[0]]}'?" if near else ""
     choice = f"Choose from: {', '.join(names)}." if names else "There is none."
     return DreeError(f"Unknown {kind} '{name}'.{hint} {choice}")

@@ -11,15 +11,27 @@ from dree.data.instance_files import read_problem
 from dree.errors import DreeError
 
 BAD_FILES = {
-    "nan": ('{"coordinates": [[0, 0], [NaN, 1]], "demands": [0, 1], "capacity": 5}', "node 1: .* not finite"),
-    "large": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0, 9], "capacity": 5}', "demand 9 is not between"),
-    "negative": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0, -1], "capacity": 5}', "demand -1 is not"),
+    "nan": ('{"coordinates": [[0, 0], [NaN, 1]], "demands": [0, 1], "capacity": 5}', "json: node 1: .* not finite"),
+    "large": (
+        '{"coordinates": [[0, 0], [1, 1]], "demands": [0, 9], "capacity": 5}',
+        "json: node 1: demand 9 is not between",
+    ),
+    "negative": (
+        '{"coordinates": [[0, 0], [1, 1]], "demands": [0, -1], "capacity": 5}',
+        "json: node 1: demand -1 is negative",
+    ),
     "single": ('{"coordinates": [[0, 0]], "demands": [0], "capacity": 5}', "at least 2 nodes"),
     "none": ('{"coordinates": []}', "at least 2 nodes"),
     "ragged": ('{"coordinates": [[0, 0], [1]], "demands": [0, 1], "capacity": 5}', "node 1 must be a pair"),
     "truncated": ('{"coordinates": [[0, 0], [1,', "not complete JSON"),
     "fraction": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0, 2.5], "capacity": 5}', "whole numbers"),
     "word": ('{"coordinates": [[0, 0], [1, "one"]]}', "'one' where a number is needed"),
+    "quotes": ('{"coordinates": [[0, 0], ["1", 1]]}', "node 1 has '1' .* without quotes"),
+    "quoted capacity": (
+        '{"coordinates": [[0, 0], [1, 1]], "demands": [0, 1], "capacity": "5"}',
+        "capacity has '5' .* without quotes",
+    ),
+    "names": ('{"coordinates": [[0, 0], [1, 1]], "names": ["a", "b"]}', "'names'. Choose from: coordinates, "),
     "key": ('{"coordinates": [[0, 0], [1, 1]], "demand": [0, 1]}', "Did you mean 'demands'"),
     "short": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0], "capacity": 5}', "one number for each of the 2"),
     "nocapacity": ('{"coordinates": [[0, 0], [1, 1]], "demands": [0, 1]}', "no capacity"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def read_problem(path: Path, capacity: Decimal | None = None) -> Orders:
     try:
         return _orders(path.stem, coords, demands, limit)
     except DreeError as error:
-        raise DreeError(f"{path}: {error}") from None
+        raise DreeError(f"{path}: {re.sub('^Instance 0[,:] ', '', str(error))}") from None
 
 
 def _orders(day: str, coords: list[list[float]], demands: list[int] | None, capacity: int | None) -> Orders:
@@ -46,6 +47,9 @@ def _orders(day: str, coords: list[list[float]], demands: list[int] | None, capa
         return Orders(day, places, tuple(map(str, range(len(places)))), geographic=False)
     if capacity is None:
         raise DreeError("There are demands but no capacity. Give it in the JSON file or with --capacity.")
+    for node, demand in enumerate(demands):
+        if demand < 0:
+            raise DreeError(f"node {node}: demand {demand} is negative. A demand is 0 or more; correct it.")
     Instances(points, torch.tensor([demands]), torch.tensor([capacity])).validated()
     nodes, weights = points[0].numpy(), torch.tensor(demands).numpy()
     x, y = nodes[0].tolist()
@@ -79,6 +83,8 @@ def _read_json(path: Path, text: str) -> tuple[list[list[float]], list[int] | No
 
 
 def _number(path: Path, what: str, value: Any) -> float:
+    if isinstance(value, str):
+        raise DreeError(f"{path}: {what} has {value!r} where a number is needed. Write numbers without quotes.")
     try:
         if isinstance(value, bool):
             raise ValueError
