@@ -229,8 +229,9 @@ def test_of_several_days_one_must_be_named(runs, tmp_path):
     with pytest.raises(DreeError, match=r"has 2 days. Say which with --day: 2026-03-04, 2026-03-05"):
         invoke("solve", file, "--run", runs / "tsp")
     with pytest.raises(DreeError, match="Did you mean '2026-03-05'"):
-        invoke("solve", file, "--run", runs / "tsp", "--day", "2026-3-05")
-    assert "2026-03-05: " in invoke("solve", file, "--run", runs / "tsp", "--day", "2026-03-05")
+        invoke("solve", file, "--run", runs / "tsp", "--day", "2026-03-15")
+    for spelling in ("2026-03-05", "05.03.2026"):
+        assert "2026-03-05: " in invoke("solve", file, "--run", runs / "tsp", "--day", spelling)
 
 
 def test_a_state_brings_its_solver_columns_depot_and_capacity(tmp_path):

@@ -151,11 +151,14 @@ def _read(file: Path, state: State | None, columns: str | None, depot: str | Non
 
 def _chosen(source: OrderFile, day: str | None) -> Orders:
     """The day to route."""
+    from dree.data.orders_dates import spelled_day
+
     days = {each.day: each for each in source.days_to_route()}
     if day is not None:
-        if day not in days:
+        meant = day if day in days else spelled_day(day, days)
+        if meant is None:
             raise unknown(f"day in {source.path}", day, days)
-        return days[day]
+        return days[meant]
     if len(days) > 1:
         raise DreeError(f"{source.path} has {len(days)} days. Say which with --day: {', '.join(days)}.")
     (only,) = days.values()

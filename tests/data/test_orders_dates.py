@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dree.data.orders_dates import day_names, day_of_file
+from dree.data.orders_dates import day_names, day_of_file, spelled_day
 from dree.errors import DreeError
 
 PATH = Path("orders.csv")
@@ -131,3 +131,18 @@ def test_a_column_without_any_date_is_refused():
 )
 def test_a_file_may_be_named_by_its_day(name, day):
     assert day_of_file(Path("folder") / name) == day
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("05.03.2026", "2026-03-05"),
+        (" 2026/3/5 ", "2026-03-05"),
+        ("13/04/2026", "2026-04-13"),
+        ("05/03/2026", None),
+        ("06.03.2026", None),
+        ("soon", None),
+    ],
+)
+def test_a_day_may_be_asked_for_in_any_spelling_that_is_clear(text, day):
+    assert spelled_day(text, ["2026-03-05", "2026-05-03", "2026-04-13"]) == day

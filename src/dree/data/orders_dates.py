@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -59,6 +59,14 @@ def day_names(path: Path, column: str, cells: Sequence[str], order: str | None) 
             "Write dates as 2022-06-04, name another column, --map date=NAME, or say that there is none: --map date="
         )
     return found
+
+
+def spelled_day(text: str, days: Collection[str]) -> str | None:
+    """Which of some days a person means by a date in one of the usual spellings; None where that is not clear."""
+    read = _read(text.strip())
+    meant = {read.day(order) for order in ORDERS} if isinstance(read, _Either) else {read}
+    found = meant & set(days)
+    return found.pop() if len(found) == 1 else None
 
 
 def day_of_file(path: Path) -> str:
