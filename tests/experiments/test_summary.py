@@ -6,6 +6,7 @@ import pytest
 
 from dree.errors import DreeError
 from dree.experiments.summary import departures, means, run_metrics
+from dree.report.run_curves import read_run
 from dree.report.run_metrics import metrics_rows
 from dree.tasks import make_stream
 from run_folders import run_with_gaps
@@ -136,12 +137,15 @@ def test_a_run_that_was_never_tested_is_refused(tmp_path):
         "epoch\n\n",
         "epoch,E\n0,1\n\0",
         "epoch,E,C,G,U,R,GM\n0,1,2,3,4,5,x\n",
+        "epoch,E,C,G,U,R,GM\n20,1,2,3,4,5,6\n0,1,2,3,4,5,6\n",
+        "epoch,somewhere\n0,1\n",
     ],
 )
-def test_a_damaged_gap_matrix_is_named(tmp_path, text):
+@pytest.mark.parametrize("reading", [run_metrics, read_run])
+def test_a_damaged_gap_matrix_is_named_whoever_reads_it(tmp_path, reading, text):
     run = run_with_gaps(tmp_path / "run", constant(9.0, 2.0), END, LAWS)
     (run / "gaps.csv").write_text(text)
     with pytest.raises(DreeError) as caught:
-        run_metrics(run)
+        reading(run)
     assert str(caught.value).startswith(f"{run / 'gaps.csv'} is damaged: ")
     assert str(caught.value).endswith("Restore it from where it was kept.")  # it has no checkpoint

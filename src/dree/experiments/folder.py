@@ -16,6 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -229,11 +230,18 @@ class RunFolder:
             return [], np.zeros((0, 0)), []
         try:
             with path.open(encoding="utf-8", newline="") as file:
-                (_, *tasks), *rows = csv.reader(file)
+                (first, *tasks), *rows = csv.reader(file)
+            if first != "epoch" or not tasks or not rows:
+                raise ValueError("it is not a row of gaps for each tested epoch")
             if any(len(row) != 1 + len(tasks) for row in rows):
                 raise ValueError("its lines do not all have as many numbers as the first has names")
+            epochs = [int(row[0]) for row in rows]
+            if any(later <= earlier for earlier, later in pairwise(epochs)):
+                raise ValueError("its epochs do not increase from line to line")
             matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
-            return [int(row[0]) for row in rows], matrix.reshape(len(rows), len(tasks)), tasks
+            if not np.isfinite(matrix).all():
+                raise ValueError("it has gaps that are not finite")
+            return epochs, matrix, tasks
         except (ValueError, IndexError, csv.Error) as error:
             raise self.damaged_gaps(f"{error}.") from None
 

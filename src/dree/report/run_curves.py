@@ -129,4 +129,6 @@ def read_run(path: Path) -> DrawnRun:
         raise folder.untested()
     settings, stream = folder.settings(), folder.stream()
     gaps = {law: matrix[:, tasks.index(task)].tolist() for task, law in own_columns(stream, tasks).items()}
+    if not gaps:
+        raise folder.damaged_gaps("it has no column for any test task of the run.")
     return DrawnRun(path, settings, stream, epochs, gaps)
