@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,7 @@ import numpy as np
 from dree.bars import Say
 from dree.data.orders import NO_COLUMNS, read_orders
 from dree.errors import DreeError
+from dree.service.demands import had_demands, says_demands, without_demands
 from dree.service.records import Day, Settings
 from dree.service.region import check_region
 from dree.service.state import State
@@ -47,6 +48,7 @@ class Found(NamedTuple):
 
     path: Path
     orders: Orders
+    demands: bool = True  # whether the file says them, or says that there are none
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def read_days(files: Sequence[Path], given: Given, state: State | None, say: Say
     refused: list[str] = []
     for path in files:
         try:
-            found += [Found(path, day) for day in _read(path, given, say)]
+            found += _read(path, given, say)
         except DreeError as error:
             refused.append(_named(path, error))
     found.sort(key=lambda each: each.orders.day)
@@ -108,15 +110,17 @@ def read_days(files: Sequence[Path], given: Given, state: State | None, say: Say
     return Read(tuple(fitting), tuple(refused))
 
 
-def _read(path: Path, given: Given, say: Say) -> tuple[Orders, ...]:
+def _read(path: Path, given: Given, say: Say) -> list[Found]:
     """The days of a file; what a person should know of it is said."""
-    file = read_orders(path, given.columns or NO_COLUMNS, depot=given.depot, capacity=given.capacity)
+    columns = given.columns or NO_COLUMNS
+    file = read_orders(path, columns, depot=given.depot, capacity=given.capacity)
     days = file.days_to_route()
     for note in file.notes:
         say(f"{path}: {note}")
     if file.bad:
         say(f"{path}: rows that are left out: {len(file.bad)}. See why with: {file.command}")
-    return days
+    said = given.capacity is None or says_demands(file, columns)
+    return [Found(path, day, said) for day in days]
 
 
 def _named(path: Path, error: DreeError) -> str:
@@ -141,8 +145,9 @@ def new_days(read: Read, seen: Sequence[Day]) -> Chosen:
     newest = max(learned, default="")
     unseen = {(each.orders.day, each.orders.key) for each in read.days if each.orders.key not in told}
     keys = Counter(name for name, _ in unseen)
+    demanded = had_demands(seen) if seen else any(each.demands for each in read.days)
     fresh, notes, skipped, refused = [], [], [], list(read.refused)
-    for path, day in read.days:
+    for path, day, demands in read.days:
         if day.day in learned and learned[day.day].key != day.key:
             known = _told(learned[day.day])
             refused.append(f"{path}: {day.day} {known}, with other stops. {CORRECTED} {OTHERWISE}")
@@ -152,6 +157,8 @@ def new_days(read: Read, seen: Sequence[Day]) -> Chosen:
             skipped.append(f"{again}. Skipped.")
         elif keys[day.day] > 1:
             refused.append(f"{path}: {day.day} is there twice in these files, with other stops. {OTHERWISE}")
+        elif demanded and not demands:
+            refused.append(f"{without_demands(path)} ({day.day})")
         else:
             if day.day < newest:
                 older = f"{day.day} is older than {newest}, the newest day that was learned"
@@ -208,10 +215,9 @@ def given_of(settings: Settings) -> Given:
 
 
 def _as_in_state(given: Given, settings: Settings) -> Given:
-    """What a state has fixed; something else is refused."""
+    """What a state has fixed; something else is refused, but what is said of columns holds for these files."""
     known = given_of(settings)
     for name, said, fixed in (
-        ("--map", given.columns, known.columns),
         ("--depot", given.depot, known.depot),
         ("--capacity", given.capacity, known.capacity),
     ):
@@ -221,12 +227,10 @@ def _as_in_state(given: Given, settings: Settings) -> Given:
                 f"{name} says {_words(said)}, but the first day that this state learned fixed it: {was}. "
                 "Leave it out, or learn in another folder."
             )
-    return known
+    return replace(known, columns={**settings.columns, **(given.columns or {})})
 
 
 def _words(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ",".join(f"{key}={name}" for key, name in value.items())
     if isinstance(value, tuple):
         return ",".join(f"{each:.12g}" for each in value)
     return "none" if value is None else str(value)
