@@ -11,7 +11,8 @@ from test_page import Page
 
 from command_line import invoke
 from conftest import small_solver
-from dree.report.watch_page import past_gap, summary, versions_table, watch_drift, write_watch_page
+from dree.report.watch_figures import drift_curve, quality_curves
+from dree.report.watch_page import days_in_order, past_gap, summary, versions_table, watch_drift, write_watch_page
 from dree.service.records import Day, Gaps, LearnerAt, Past, Rollback, Settings, Version
 from dree.service.state import State, store
 
@@ -73,6 +74,42 @@ def test_the_gap_on_past_days_is_that_of_the_version_in_use(tmp_path):
     past = (Past("2026-03-01", 1, file, ((1, 4.0), (2, 1.0))), Past("2026-03-02", 2, file, ((2, 2.0),)))
     rolled = replace(state, past=past, in_use=2, rollbacks=(Rollback(WHEN, 3, 2),))
     assert past_gap(rolled) == pytest.approx(1.5)
+
+
+def test_days_are_shown_by_date_whatever_order_they_were_learned_in(tmp_path):
+    first, *others = dates(9)
+    state = a_state(tmp_path / "state", [*others[1:], first, others[0]])
+    assert summary(state)[0] == "The solver has learned 9 days, 2026-03-01 to 2026-03-09."
+    assert [day.name for day in days_in_order(state)] == [first, *others]
+    assert [day.name for day in days_in_order(a_state(tmp_path / "names", ["b", "a"]))] == ["b", "a"]
+
+
+def test_going_back_is_said_and_its_days_do_not_count(tmp_path):
+    state = a_state(tmp_path / "state", dates(5))
+    rolled = replace(state, in_use=3, learner=LearnerAt(3, None), rollbacks=(Rollback(WHEN, 5, 3),))
+    said = summary(rolled)
+    assert said[0] == "The solver has learned 3 days, 2026-03-01 to 2026-03-03."
+    assert said[-1] == (
+        "On 2026-01-01 somebody went back from version 5 to version 3. "
+        "Undone, and not learned again since: 2026-03-04, 2026-03-05."
+    )
+    assert [row.name for row in versions_table(rolled).rows][:3] == ["5 (undone)", "4 (undone)", "3 (in use)"]
+    (axes,) = quality_curves(rolled).axes
+    assert len(axes.lines[0].get_xdata()) == 3
+    page = words_of(write_watch_page(tmp_path / "page.html", rolled, None))
+    assert "somebody went back from version 5 to version 3" in page
+
+
+def test_a_day_too_small_to_be_compared_is_named_and_breaks_the_line(tmp_path):
+    pytest.importorskip("ot")
+    state = a_state(tmp_path / "state", dates(8))
+    small = replace(state.days[2], sample=state.days[2].sample[:11])
+    state = replace(state, days=(*state.days[:2], small, *state.days[3:]))
+    drift = watch_drift(state)
+    page = words_of(write_watch_page(tmp_path / "page.html", state, drift))
+    assert "Days with fewer stops than that are left out: 2026-03-03." in page
+    heights = drift_curve(days_in_order(state), True, drift).axes[0].lines[-1].get_ydata()
+    assert np.isnan(heights).tolist() == [number == 2 for number in range(8)]
 
 
 def test_drift_is_said_once_there_are_days_after_the_first_month(tmp_path):

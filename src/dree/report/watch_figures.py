@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dree.evaluation.first_month import MonthDrift
 from dree.report.style import BAND, GRID, INK, LABEL, LINE_COLOURS, MUTED, TICK, figure_with_layout, tidy
+from dree.service.records import Day
 from dree.service.state import State
 
 WIDTH, HEIGHT = 7.4, 2.5  # inches
@@ -18,30 +20,33 @@ BLUE, ORANGE, GREEN = LINE_COLOURS[:3]
 MOST_LABELS = 12  # of days below a panel
 
 
-def sizes_curve(state: State) -> Figure:
+def sizes_curve(days: Sequence[Day]) -> Figure:
     """The stops of each day."""
-    figure, axes = _panel("Stops of each day", [day.name for day in state.days])
-    axes.plot([day.stops for day in state.days], color=BLUE, marker=".", linewidth=1.2, markersize=5)
-    axes.set_ylim(0, 1.1 * max(day.stops for day in state.days))
+    figure, axes = _panel("Stops of each day", [day.name for day in days])
+    axes.plot([day.stops for day in days], color=BLUE, marker=".", linewidth=1.2, markersize=5)
+    axes.set_ylim(0, 1.1 * max(day.stops for day in days))
     axes.set_ylabel("stops", fontsize=LABEL, color=MUTED)
     return figure
 
 
-def drift_curve(state: State, drift: MonthDrift) -> Figure:
+def drift_curve(days: Sequence[Day], geographic: bool, drift: MonthDrift) -> Figure:
     """The distance of each day to the first month above the band of its own days."""
-    figure, axes = _panel("Distance to the first month", [day.name for day in state.days])
+    figure, axes = _panel("Distance to the first month", [day.name for day in days])
     axes.axhspan(*drift.spread, color=BAND, linewidth=0, label="days of the first month among themselves", zorder=1)
     axes.axhline(drift.floor, color=MUTED, linewidth=0.8, linestyle=":", zorder=2)
-    axes.plot(drift.days, drift.distances, color=ORANGE, marker=".", linewidth=1.2, label="each day", zorder=3)
+    heights = np.full(len(days), np.nan)  # where a day is left out, the line is broken
+    heights[list(drift.days)] = drift.distances
+    axes.plot(heights, color=ORANGE, marker=".", linewidth=1.2, label="each day", zorder=3)
     axes.set_ylim(0, 1.1 * max(float(drift.distances.max()), drift.spread[1]) or 1.0)
-    axes.set_ylabel("km" if state.settings.geographic else "unit of x and y", fontsize=LABEL, color=MUTED)
+    axes.set_ylabel("km" if geographic else "unit of x and y", fontsize=LABEL, color=MUTED)
     _legend(axes)
     return figure
 
 
 def quality_curves(state: State) -> Figure:
-    """The gaps of each version on its day, before and after, and on past days."""
-    versions = [version for version in state.versions if version.today is not None]
+    """The gaps of each version that counts on its day, before and after, and on past days."""
+    counted = state.lineage(state.learner.version)
+    versions = [version for version in state.versions if version.today is not None and version.number in counted]
     figure, axes = _panel("Longer than the reference (%)", [version.day or "" for version in versions])
     style: dict[str, Any] = {"marker": ".", "linewidth": 1.2, "markersize": 5, "zorder": 3}
     today = [(number, version.today) for number, version in enumerate(versions) if version.today]
