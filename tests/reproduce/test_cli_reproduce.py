@@ -139,7 +139,8 @@ def test_a_run_with_finer_tests_is_taken_for_one_without(reproduced, tmp_path):
 
     from dree.experiments.naming import keyed_name
     from dree.reproduce import Choice, experiment
-    from dree.reproduce.plan import finer, make_plan
+    from dree.reproduce.base import finer
+    from dree.reproduce.plan import make_plan
     from dree.reproduce.scales import scale
 
     place, _ = reproduced

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pickle import UnpicklingError
 
 import numba
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 
 from conftest import always_compiled, random_instances, small_solver, without_numba
 from dree import compiled
-from dree.compiled import tours as kernels
 from dree.problems import Tours
 from dree.solvers import decoding, make_solver
 from dree.solvers.compiled_decoder import CompiledDecoder, ranges
@@ -310,51 +307,6 @@ def test_kernels_serve_single_precision_on_a_cpu_with_numba(monkeypatch):
         assert not compiled.serve(cpu, single, 5, 8)
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     assert not compiled.serve(cpu, single, 5, 8)
-
-
-def add(numbers):
-    numbers += 1
-
-
-def test_what_is_kept_has_a_name_of_its_shape_and_of_all_the_files_it_comes_from(monkeypatch, tmp_path):
-    monkeypatch.setattr(kernels, "__file__", str(tmp_path / "tours.py"))
-    names = []
-    for text, shape in (("a", (8, 16, True)), ("b", (8, 16, True)), ("a", (8, 16, False)), ("a", (8, 16, True))):
-        (tmp_path / "vectors.py").write_text(text)
-        kernels.Kernel(add, *shape)
-        names.append(add.__qualname__)
-    assert names[0] == names[3]
-    assert len(set(names)) == 3
-
-
-def test_where_nothing_can_be_kept_kernels_are_compiled_all_the_same(monkeypatch):
-    compile_, numbers = kernels.njit, np.zeros(2)
-
-    def refusing(*, cache=False, **options):
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return compile_(**options)
-
-    monkeypatch.setattr(kernels, "njit", refusing)
-    kernels.Kernel(add)(numbers)
-    assert (numbers == 1).all()
-
-
-@pytest.mark.parametrize("error", [OSError("no space left"), EOFError(), UnpicklingError("truncated")])
-def test_where_what_is_kept_is_damaged_kernels_are_compiled_again(monkeypatch, error):
-    compile_, numbers = kernels.njit, np.zeros(2)
-
-    def damaged(*_):
-        raise error
-
-    def damaging(*, cache=False, **options):
-        return (lambda function: damaged) if cache else compile_(**options)
-
-    monkeypatch.setattr(kernels, "njit", damaging)
-    kernel = kernels.Kernel(add)
-    kernel(numbers)
-    kernel(numbers)
-    assert (numbers == 2).all()
 
 
 def test_all_parts_of_a_batch_are_there_once():

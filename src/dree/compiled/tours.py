@@ -9,16 +9,11 @@ Shapes: B instances, P tours, T actions, N nodes, G groups of them, H heads, d w
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from pickle import PickleError
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite.binding import get_host_cpu_name
 from numba import njit
 
 from dree.compiled.decisions import (
@@ -42,9 +37,9 @@ from dree.compiled.decisions import (
     unweigh,
     weigh,
 )
+from dree.compiled.kernel import Kernel
 from dree.compiled.vectors import load, splat
 
-OPTIONS = {"nogil": True, "error_model": "numpy"}
 BELOW_ONE = np.float32(1 - 2**-20)  # a threshold clearly below the whole: no rounding passes it by
 
 Array = np.ndarray[Any, Any]
@@ -171,33 +166,6 @@ def move(room, remaining, node, demands, load_left, capacity, routed):
     for k in range(i + 1, remaining):
         room.left[k - 1] = room.left[k]
     return remaining - 1, load_left - demands[node]
-
-
-class Kernel:
-    """A function compiled by Numba, kept on disk. Other threads may run beside it.
-
-    Numba looks for what it has kept by the name of a function and the time of its file, and two processes that keep
-    something under one name at a time may take each other's. So names say what a kernel is compiled for, on which
-    processor, and from which files.
-    """
-
-    def __init__(self, function: Callable[..., Any], *shape: int) -> None:
-        sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-        digest = hashlib.sha256(sources + get_host_cpu_name().encode()).hexdigest()[:12]
-        function.__qualname__ = "-".join([function.__name__, *map(str, shape), digest])
-        self._function = function
-        try:
-            self._run = njit(**OPTIONS, cache=True)(function)
-        except RuntimeError:  # there is no place to keep it
-            self._run = njit(**OPTIONS)(function)
-
-    def __call__(self, *arguments: Any) -> None:
-        """Run it."""
-        try:
-            self._run(*arguments)
-        except (OSError, EOFError, PickleError):  # what was kept is damaged, or there is no room for it
-            self._run = njit(**OPTIONS)(self._function)
-            self._run(*arguments)
 
 
 @cache

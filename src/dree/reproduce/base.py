@@ -53,8 +53,7 @@ class Found:
 
     def run(self, settings: RunSettings) -> Path | None:
         """The folder of a finished run; one with finer tests has been tested on the others too."""
-        finer = replace(settings, tests="finer") if settings.scenario == "drift" else settings
-        return self.runs.get(keyed_name(settings)) or self.runs.get(keyed_name(finer))
+        return self.runs.get(keyed_name(settings)) or self.runs.get(keyed_name(finer(settings)))
 
     def metrics(self, settings: RunSettings, tests: str | None = None) -> RunMetrics | None:
         """What a run has shown on its stream's own tests, or on the finer ones; None where there is no such run."""
@@ -65,6 +64,11 @@ class Found:
             self._metrics[path] = run_metrics(path)
         every = self._metrics[path]
         return every[0] if tests is None else next((each for each in every if each.kind.tests == tests), None)
+
+
+def finer(run: RunSettings) -> RunSettings:
+    """The same run, tested on the finer tasks; only a drift has such."""
+    return replace(run, tests="finer") if run.scenario == "drift" else run
 
 
 @dataclass(frozen=True)

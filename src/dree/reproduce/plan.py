@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
-from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job
 from dree.experiments.engines.work import found
 from dree.experiments.naming import keyed_name
-from dree.reproduce.base import Choice, Experiment
+from dree.reproduce.base import Choice, Experiment, finer
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,3 @@ def make_plan(
 def _finished(job: Job, out: Path) -> bool:
     there = found(job, out, lambda _: None)
     return there is not None and there.run is not None
-
-
-def finer(run: RunSettings) -> RunSettings:
-    """The same run, tested on the finer tasks; only a drift has such."""
-    return replace(run, tests="finer") if run.scenario == "drift" else run
