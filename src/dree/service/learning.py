@@ -30,6 +30,7 @@ from dree.service.gate import MARGIN, check_margin, judge, mean_gaps
 from dree.service.lock import locked, now
 from dree.service.past import known_gap, offered, past_samples, set_aside, with_gap
 from dree.service.records import Gaps, LearnerAt, Past, Settings, Version
+from dree.service.region import far_away
 from dree.service.samples import REFERENCE, Sample, draw_sample
 from dree.service.starting import Wanted, check_wanted, first_settings
 from dree.service.state import DamagedError, State, check_new, store
@@ -123,6 +124,9 @@ def learn_days(state: State, days: Sequence[Orders], how: Learning, tell: Tell =
     learner = None
     for number, day in enumerate(days, start=1):
         words = f"{day.day} ({number} of {len(days)})" if len(days) > 1 else day.day
+        warning = far_away(day, state)
+        if warning:
+            how.say(warning)
         try:
             check_learnable(day)
             learner = learner or make_learner(state, how.device)

@@ -1,4 +1,4 @@
-"""Whether a day is where a state's days are: in the same kind of coordinates, and not on another continent."""
+"""Whether a day is where a state's days are: in the same kind of coordinates, not on another continent, and near."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import numpy as np
 
 from dree.data.orders_rows import FARTHEST
 from dree.errors import DreeError
-from dree.problems.geography import distances, middle
+from dree.problems.geography import Frame, distances, middle
 from dree.service.state import State
 from dree.tasks.orders import Orders
+
+FAR = 5  # times the extent of days: stops farther away may be of another city
 
 
 def check_region(day: Orders, state: State) -> None:
@@ -31,3 +33,27 @@ def check_region(day: Orders, state: State) -> None:
             f"The stops of {day.day} are {away:.0f} km from those of {last.name}, which {state.path} has "
             f"seen.{hint or ' Use another state for another region.'}"
         )
+
+
+def far_away(day: Orders, state: State) -> str | None:
+    """A warning where a day is many times its extent from the stops of earlier days, or the first one from its depot.
+
+    The extent is that of earlier days where it is larger, so that a day in one street is not far from the next.
+    """
+    extent = Frame.around(day.places, day.geographic).extent
+    if state.seen:
+        known, what = np.concatenate([each.places for each in state.seen]), "the nearest stop of earlier days"
+        extent = max(extent, float(np.median([each.extent for each in state.seen])))
+    elif day.depot is not None:
+        known, what = np.array([day.depot]), "the depot"
+    else:
+        return None
+    away = min(float(distances(known, np.broadcast_to(stop, known.shape), day.geographic).min()) for stop in day.places)
+    if away <= FAR * extent:
+        return None
+    unit = " km" if day.geographic else ""
+    return (
+        f"Look at {day.day}: its stops are at least {away:.0f}{unit} from {what}, and a day spans {extent:.3g}{unit}. "
+        "If they are another city's, learn them in a folder of their own; what is learned of them is undone by: "
+        f"dree history {state.path} --rollback {state.in_use}"
+    )
