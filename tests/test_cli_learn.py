@@ -12,10 +12,13 @@ import time
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from command_line import cells, dree, invoke
+from dree.cli import app
 from dree.cli_learn import learn
 from dree.errors import DreeError
+from dree.service import learning
 from dree.service.budget import MINUTES
 from dree.service.gate import MARGIN
 from dree.service.state import State
@@ -84,6 +87,21 @@ def test_a_bad_file_is_named_at_the_end_and_the_good_day_is_learned(tmp_path, st
     assert done.stdout.index(f"Refused: {empty} is empty") < done.stdout.index("On 1 day that is kept")
     assert f"Error: Refused, while all else was learned:\n{empty} is empty" in done.stderr
     assert len(State.open(path).versions) == 2
+
+
+def test_an_interrupt_names_the_last_day_that_is_learned(tmp_path, start, days, monkeypatch):
+    real = learning._learned
+
+    def interrupted(state, learner, day, *words):
+        if day.day == "2026-01-02":
+            raise KeyboardInterrupt
+        return real(state, learner, day, *words)
+
+    monkeypatch.setattr(learning, "_learned", interrupted)
+    done = CliRunner().invoke(app, ["learn", *map(str, [tmp_path / "state", *days, "--batches", 1, "--start", start])])
+    assert done.exit_code == 130
+    assert "Stopped; 1 day is learned, the last of them 2026-01-01. Nothing is lost" in done.stderr
+    assert len(State.open(tmp_path / "state").versions) == 2
 
 
 def test_the_budget_in_minutes_bounds_learning(tmp_path, start, days):
@@ -193,7 +211,7 @@ def test_two_at_once_are_refused_and_an_interrupt_says_where_it_stands(tmp_path,
     finally:
         first.kill()
     assert first.returncode == 130
-    assert "Stopped; learned no day." in errors
+    assert "Stopped before a day was learned. Nothing is lost: go on with the same command." in errors
     assert "Traceback" not in errors
     assert State.open(path) == before
     third = dree("learn", str(path), str(days[0]), "--batches", "1")

@@ -65,8 +65,9 @@ def learn(
     try:
         state = learn_files(state_dir, files, given, Wanted(start, method), how, tell)
     except KeyboardInterrupt:
-        days = f"learned {len(learned)} of the days, up to {learned[-1].day}" if learned else "learned no day"
-        fail(f"Stopped; {days}. {state_dir} is as it was then. Go on with the same command.", code=130)
+        count = "1 day is" if len(learned) == 1 else f"{len(learned)} days are"
+        days = f"; {count} learned, the last of them {learned[-1].day}" if learned else " before a day was learned"
+        fail(f"Stopped{days}. Nothing is lost: go on with the same command.", code=130)
     except RefusedError:
         if learned:
             _close(State.open(state_dir), learned)
