@@ -97,15 +97,17 @@ def test_times_that_are_not_kept_are_not_called_none(demo, tmp_path):
     assert "learning time not kept" in pictures_and_words(write_run_page(path))[1]
 
 
-def test_runs_of_other_streams_or_tests_are_not_compared(tmp_path):
+def test_runs_of_other_streams_or_tests_are_not_compared_nor_is_a_run_with_itself(tmp_path):
     row = [[5.0] * 6]
     first = run_with_gaps(tmp_path / "a", row, [0], LAWS)
     longer = run_with_gaps(tmp_path / "b", row, [0], LAWS, epochs=500)
     later = run_with_gaps(tmp_path / "c", [[5.0] * 6] * 2, [0, 20], LAWS, method="dree")
-    with pytest.raises(DreeError, match="different streams"):
+    with pytest.raises(DreeError, match=r"different streams and cannot be compared: epochs 1000 and 500\.$"):
         comparison_table([first, longer])
     with pytest.raises(DreeError, match="different epochs"):
         comparison_table([first, later])
+    with pytest.raises(DreeError, match="a is one run, given 2 times"):
+        comparison_table([first, tmp_path / "." / "b" / ".." / "a"])
     untested = RunFolder.create(tmp_path / "d", replace(DEMO, seed=3), {}).path
     with pytest.raises(DreeError, match="not been tested yet"):
         comparison_table([untested])

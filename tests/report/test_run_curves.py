@@ -92,7 +92,7 @@ def test_mean_curves_have_the_epochs_at_which_all_were_tested_as_far_as_they_hav
 
 def test_runs_that_cannot_share_a_panel_are_refused(tmp_path):
     first, other = run(tmp_path / "a", 5.0), run(tmp_path / "b", 6.0, order=["E", "C", "G", "U", "GM", "R"])
-    with pytest.raises(DreeError, match="different streams"):
+    with pytest.raises(DreeError, match=r"different streams \(order 1 and \['E', 'C', 'G', 'U', 'GM', 'R'\]\), so"):
         run_curves([first, other])
     with pytest.raises(DreeError, match="different streams"):
         mean_curves({"first": [first], "other": [other]})

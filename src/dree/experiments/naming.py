@@ -36,6 +36,7 @@ FLAGS = {  # settings for which `dree run` has an option of their own
 }
 ALWAYS = ("problem", "order", "method", "seed")  # part of a command even where they are the preset's
 LADE_ALWAYS = ("scenario", "data", "region", "method", "seed")  # the same for real days
+OF_STREAM = ("problem", "scenario", "order", "epochs", "spec", "sizes", "region", "ratio")  # what a stream is made of
 LONGEST = 160  # characters; file systems take 255
 
 
@@ -122,6 +123,16 @@ def stream_title(settings: RunSettings, stream: Stream) -> str:
         number = f" {settings.order}" if isinstance(settings.order, int) else ""
         return f"{settings.scenario}, order{number} ({', '.join(stream.order)}), {stream.epochs} epochs"
     return f"{settings.scenario}, region {settings.region}, {stream.epochs} days"
+
+
+def other_stream(ours: tuple[RunSettings, Stream], theirs: tuple[RunSettings, Stream]) -> str:
+    """The settings in which the streams of two runs differ, `epochs 1000 and 500`; where they do not, the data do."""
+    first, second = (
+        {name: getattr(settings, name) for name in OF_STREAM} | {"epochs": stream.epochs}
+        for settings, stream in (ours, theirs)
+    )
+    differing = [f"{name} {first[name]} and {second[name]}" for name in first if first[name] != second[name]]
+    return ", ".join(differing) or "data"
 
 
 def nearest_preset(settings: RunSettings) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from rich.table import Table as RichTable
 from dree.errors import DreeError
 from dree.evaluation.metrics import Metrics
 from dree.experiments import RunFolder
-from dree.experiments.naming import method_title, run_labels, stream_title
+from dree.experiments.naming import method_title, other_stream, run_labels, stream_title
 from dree.experiments.summary import measured
 from dree.report.curves import learning_curves
 from dree.report.method_looks import method_looks
@@ -74,6 +75,9 @@ def write_comparison_page(
 def _runs(paths: Sequence[Path]) -> dict[str, RunFolder]:
     """The runs by what they are called, once they can be compared."""
     folders = [RunFolder.open(path) for path in paths]
+    for path, count in Counter(path.resolve() for path in paths).items():
+        if count > 1:
+            raise DreeError(f"{path} is one run, given {count} times, so there is nothing to compare. Give each once.")
     settings = [folder.settings() for folder in folders]
     streams, gaps = [folder.stream() for folder in folders], [folder.gaps() for folder in folders]
     for folder, stream, (epochs, _, tasks) in zip(folders, streams, gaps, strict=True):
@@ -81,7 +85,10 @@ def _runs(paths: Sequence[Path]) -> dict[str, RunFolder]:
         if not epochs:
             raise folder.untested()
         if stream != streams[0]:
-            raise DreeError(f"{paths[0]} and {path} have learned from different streams and cannot be compared.")
+            differing = other_stream((settings[0], streams[0]), (folder.settings(), stream))
+            raise DreeError(
+                f"{paths[0]} and {path} have learned from different streams and cannot be compared: {differing}."
+            )
         if (epochs, tasks) != (gaps[0][0], gaps[0][2]):
             raise DreeError(f"{paths[0]} and {path} were tested at different epochs or on different tasks.")
     return dict(zip(run_labels(paths, settings), folders, strict=True))

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from dree.errors import DreeError
 from dree.experiments import RunFolder, RunSettings
-from dree.experiments.naming import method_title, run_labels
+from dree.experiments.naming import method_title, other_stream, run_labels
 from dree.experiments.summary import own_columns
 from dree.report.curves import (
     add_legend,
@@ -116,8 +116,9 @@ def _check_stream(runs: Sequence[DrawnRun]) -> None:
     for run in runs:
         if run.stream != runs[0].stream:
             raise DreeError(
-                f"{runs[0].path} and {run.path} have learned from different streams (scenario, order, epochs, sizes, "
-                "spec or days), so their tasks are active at different times. Draw them in figures of their own."
+                f"{runs[0].path} and {run.path} have learned from different streams "
+                f"({other_stream((runs[0].settings, runs[0].stream), (run.settings, run.stream))}), so their tasks are "
+                "active at different times. Draw them in figures of their own."
             )
 
 
