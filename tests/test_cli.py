@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from command_line import dree, invoke
+from dree.cli import app
 from dree.evaluation.metrics import metrics
 from dree.experiments import DEMO, Run, RunFolder
 from dree.settings import override
@@ -176,6 +177,29 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path):
             said = process.communicate(timeout=30)[1]
     assert "Go on with: dree run --resume run" in said
     assert process.returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("dree.experiments.run.load_material", "Stopped before the run began."),
+        ("dree.experiments.run.first_solver", "Stopped. Go on with: dree run --resume run"),
+        ("dree.report.run_page.write_run_page", "Stopped. Go on with: dree run --resume run"),
+    ],
+)
+def test_a_run_that_is_interrupted_before_or_after_it_learns_says_how_to_go_on(
+    tmp_path, monkeypatch, capsys, place, message
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(place, interrupt)
+    with pytest.raises(SystemExit) as ended:
+        app(["run", "--preset", "demo", *TINY, "--out", "run"])
+    assert ended.value.code == 130
+    assert message in capsys.readouterr().err
+    assert (tmp_path / "run").exists() == ("Go on" in message)
 
 
 @pytest.mark.parametrize(

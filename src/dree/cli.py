@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -144,13 +146,14 @@ def run(
     if resume is not None:
         if given or settings or config or out or preset_name != "paper":
             raise DreeError("A resumed run keeps its settings and its folder: give --resume and nothing else.")
-        resumed = Run.resume(resume, say, bar)
-        at, last = resumed.epoch, resumed.stream.epochs
-        what = {0: ": it begins from the start", last: ": it is finished"}.get(at, "")
-        say(f"{resume} is at epoch {at} of {last}{what}.")
-        if at < last and (changed := changed_since(resumed.folder.manifest())):
-            say(f"It was started with {changed}: its numbers may differ from those of an uninterrupted run.")
-        _finish_run(resumed)
+        with _interruptible(resume):
+            resumed = Run.resume(resume, say, bar)
+            at, last = resumed.epoch, resumed.stream.epochs
+            what = {0: ": it begins from the start", last: ": it is finished"}.get(at, "")
+            say(f"{resume} is at epoch {at} of {last}{what}.")
+            if at < last and (changed := changed_since(resumed.folder.manifest())):
+                say(f"It was started with {changed}: its numbers may differ from those of an uninterrupted run.")
+            _finish_run(resumed)
         return
     assigned = parse_assignments(settings or [])
     for name in given.keys() & assigned.keys():
@@ -159,11 +162,13 @@ def run(
     if "options.without" in changes:
         check_ablation(changes.get("method", preset(preset_name).method))
     chosen = changed_preset(preset_name, changes)
-    try:
-        started = Run.start(out or Path("runs") / run_name(chosen, preset_name), chosen, say, bars=bar)
-    except TakenError as error:
-        raise error.to_command("dree run") from None
-    _finish_run(started)
+    path = out or Path("runs") / run_name(chosen, preset_name)
+    with _interruptible(path):
+        try:
+            started = Run.start(path, chosen, say, bars=bar)
+        except TakenError as error:
+            raise error.to_command("dree run") from None
+        _finish_run(started)
 
 
 @app.command()
@@ -231,6 +236,17 @@ def _read_config(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DreeError(f"{path} must hold an object of settings.")
     return by_member(content)
+
+
+@contextmanager
+def _interruptible(path: Path) -> Iterator[None]:
+    """Say how to go on with a run that is interrupted before or after it learns, once it has a folder."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not (path / "manifest.json").exists():
+            fail("Stopped before the run began.", code=130)
+        fail(f"Stopped. Go on with: dree run --resume {path}", code=130)
 
 
 def _finish_run(run: Run) -> None:
