@@ -156,7 +156,8 @@ def new_days(read: Read, seen: Sequence[Day]) -> Chosen:
             again = f"{day.day} {how}" if name == day.day else f"{day.day} has the very stops of {name}, which {how}"
             skipped.append(f"{again}. Skipped.")
         elif keys[day.day] > 1:
-            refused.append(f"{path}: {day.day} is there twice in these files, with other stops. {OTHERWISE}")
+            twice = f"{day.day} is there twice in these files, with other stops"
+            refused.append(f"{path}: {twice}. If one of them is wrong, leave it out. {OTHERWISE}")
         elif demanded and not demands:
             refused.append(f"{without_demands(path)} ({day.day})")
         else:
