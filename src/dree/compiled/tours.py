@@ -143,6 +143,15 @@ def look(room, offset, current, share, legal, count, clip, H, D):
 
 
 @part
+def spread(slopes, row, share, legal, count, to_table, to_context, H):
+    """Add the gradient of attention scores to that of a row of the table, and of what the start or the load adds."""
+    for i in range(count):
+        slope = load(slopes, i * H, H)
+        add(to_table, (row + legal[i]) * H, slope, H)
+        add(to_context, legal[i] * H, splat(share, H) * slope, H)
+
+
+@part
 def choices(room, remaining, current, demands, load_left, routed):
     """List the nodes that are open now, and count them."""
     count = 0
@@ -259,10 +268,7 @@ def learning_kernel(H: int, d: int, routed: bool, taught: bool) -> Kernel:
                             unweigh(room.clipped, room.policy, count, pick, whole, clip * advantage[b, p])
                         to_seen = unpoint(room.policy, seen, room.nodes, to_nodes, to_offset[b], room.legal, count, D)
                         unattend(to_seen, inverse, room.weights, room.nodes, to_nodes, slopes, room.legal, count, H, D)
-                        for i in range(count):
-                            slope, j = load(slopes, i * H, H), room.legal[i]
-                            add(to_table, (current * N + j) * H, slope, H)
-                            add(to_context, j * H, splat(share, H) * slope, H)
+                        spread(slopes, current * N, share, room.legal, count, to_table, to_context, H)
                     current = room.legal[pick]
                     remaining, load_left = move(room, remaining, current, demands, load_left, capacity, routed)
                     t += 1

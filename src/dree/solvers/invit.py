@@ -128,9 +128,7 @@ class INViT(Solver):
         neighbours = encoding or self.encode(instances)
         starts = self.starts(instances, generator) if starts is None else starts
         longest = self._longest(instances)
-        uniform = None
-        if generator is not None:
-            uniform = uniform_numbers(starts, longest, generator)
+        uniform = None if generator is None else uniform_numbers(starts, longest, generator)
         weights = neighbours.weights()
         row_bytes = self.network.state_bytes(instances.customers, 1)  # nothing is kept of a layer
         chunks, parts = split(len(instances), starts.shape[1], row_bytes, self._budget(instances)), []
