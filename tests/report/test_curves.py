@@ -97,14 +97,16 @@ def test_the_axis_suits_the_gaps_and_says_what_it_does(curves, kind, label):
     as_svg_or_png_data_uri(figure)  # draws without a warning
 
 
-def test_a_cut_hides_no_best_and_no_last_gap():
+def test_a_cut_hides_no_best_and_no_last_gap_and_less_than_half_of_a_curve():
     rng = np.random.default_rng(0)
     for _ in range(200):
         curves = [list(rng.normal(size=9) * 10 ** rng.integers(0, 4)) for _ in range(3)]
-        scale = scale_for(curves)
-        for curve in curves:
-            assert scale.low <= min(curve) <= scale.high
-            assert scale.low <= curve[-1] <= scale.high
+        down = [sorted(np.abs(curve), reverse=True) for curve in curves]
+        for scale, drawn in ((scale_for(curves), curves), (scale_from_best(down), down)):
+            for curve in drawn:
+                assert scale.low <= min(curve) <= scale.high
+                assert scale.low <= curve[-1] <= scale.high
+                assert sum(gap <= scale.high for gap in curve) > len(curve) / 2
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,8 @@ def test_any_number_of_tasks_gets_as_many_panels():
 @pytest.mark.parametrize(
     ("curves", "kind", "high"),
     [
-        ([[200.0, 4.0, 9.0], [300.0, 20.0, 3.0]], "cut", 12.0),  # 9 after the best of 4; 20 came before the best
+        ([[200.0, 4.0, 9.0], [300.0, 5.0, 3.0]], "cut", 12.0),  # 9 after the best of 4
+        ([[200.0, 4.0, 9.0], [300.0, 20.0, 3.0]], "cut", 24.0),  # else of 300, 20, 3 one alone would be seen
         ([[200.0, float("nan"), 30.0, 36.0]], "cut", 42.0),
         ([[5.0, 3.0, 4.9]], "linear", None),  # nothing would be cut
         ([[200.0, -1.0, 2.0, 2.0]], "cut", None),  # a solver better than the references: as without `from_best`

@@ -63,7 +63,8 @@ def learning_curves(
 
     `gaps` maps a task to its gaps, or a method to such a mapping. Gaps much larger than most put the axis on
     a logarithmic scale, or cut it where some gap is not positive; its label says so. With `from_best` the axis is
-    plain and has room for what follows each best gap, where forgetting shows; what is above before that is cut.
+    plain and has room for what follows each best gap, where forgetting shows, and for more than half of all gaps; what
+    is above before that is cut.
     `looks` are those of the lines, where their names do not say whose they are.
     """
     methods = _by_method(gaps)
@@ -95,14 +96,14 @@ def learning_curves(
 def scale_for(curves: Sequence[Sequence[float]]) -> Scale:
     """Plain where the gaps are of one size; logarithmic where some are huge, or cut if logs do not exist.
 
-    A cut never hides the best or the last gap of a curve.
+    A cut never hides the best or the last gap of a curve, nor half of its gaps.
     """
     known = [_known(curve) for curve in curves]
     every = np.concatenate(known)
     low, high, usual = float(every.min()), float(every.max()), float(np.median(np.abs(every)))
     if low > 0 and high > HUGE * usual:
         return Scale("log", low / 1.5, high * 1.4)
-    needed = max(max(float(curve.min()), float(curve[-1])) for curve in known)
+    needed = max(max(float(curve[-1]), _most(curve)) for curve in known)
     top = float(f"{max(float(np.quantile(every, 0.75)), 3 * usual, 1.25 * needed):.1g}")
     if high > HUGE * usual and max(low, needed) < top < high:
         return Scale("cut", low - 0.08 * (top - low), top)
@@ -111,10 +112,13 @@ def scale_for(curves: Sequence[Sequence[float]]) -> Scale:
 
 
 def scale_from_best(curves: Sequence[Sequence[float]]) -> Scale:
-    """A plain axis with room for all that follows the best gap of each curve; what came before may leave it."""
+    """A plain axis with room for all that follows the best gap of each curve; what came before may leave it.
+
+    More than half of the gaps of each curve stay, so that no panel is nearly empty where gaps fall to the end.
+    """
     known = [_known(curve) for curve in curves]
     low = min(float(curve.min()) for curve in known)
-    needed = 1.15 * max(float(curve[curve.argmin() :].max()) for curve in known)
+    needed = 1.15 * max(max(float(curve[curve.argmin() :].max()), _most(curve)) for curve in known)
     digit = 10.0 ** np.floor(np.log10(needed)) if needed > 0 else 1.0
     top = float(np.ceil(needed / digit * 5) * digit / 5)  # a round number: 10, 12, 14, ..., 20, 22, ...
     if top >= max(float(curve.max()) for curve in known) or low < 0:
@@ -126,6 +130,11 @@ def _known(curve: Sequence[float]) -> NDArray[np.float64]:
     """The gaps that were measured."""
     values = np.asarray(curve, dtype=np.float64)
     return values[~np.isnan(values)]
+
+
+def _most(curve: NDArray[np.float64]) -> float:
+    """The smallest gap with more than half of a curve's gaps up to it."""
+    return float(np.sort(curve)[len(curve) // 2])
 
 
 def _by_method(gaps: Curves | Mapping[str, Curves]) -> dict[str, Curves]:
