@@ -127,14 +127,18 @@ def _read(file: Path, state: State | None, columns: str | None, depot: str | Non
     from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
     from dree.data.orders_rows import SAME_ID
     from dree.service.days import Given, given_of
+    from dree.service.demands import check_demands
 
     known = Given() if state is None else given_of(state.settings)
+    meanings = {**(known.columns or {}), **({} if columns is None else parse_columns(columns))}
     found = read_orders(
         file,
-        (known.columns or {}) if columns is None else parse_columns(columns),
+        meanings,
         depot=known.depot if depot is None else parse_depot(depot),
         capacity=known.capacity if capacity is None else parse_capacity(capacity),
     )
+    if state is not None:
+        check_demands(found, meanings, state)
     for note in found.notes:
         say(note)
     if found.bad:

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from command_line import invoke
 from dree.data.orders import read_orders
 from dree.errors import DreeError
 from dree.service.days import Given, RefusedError
@@ -39,6 +40,14 @@ def test_a_file_that_does_not_say_the_demands_is_refused_until_it_is_said(tmp_pa
     state = learn(state.path, second, given=Given({"demand": "Kolli-Zahl"}))
     total = sum(int(line.split(",")[3]) for line in second.read_text().splitlines()[1:])
     assert (state.days[-1].name, state.days[-1].demand) == ("2026-01-02", total)
+
+
+def test_such_a_file_is_not_routed_by_the_state_either(tmp_path, start):
+    first, second = (write_day(tmp_path / "days", number, demands=True) for number in (1, 2))
+    state = learn(tmp_path / "state", first, start=start, given=VEHICLES)
+    with pytest.raises(DreeError, match=rf"{renamed(second)}: no column for demands.*--map demand=NAME"):
+        invoke("solve", second, "--state", state.path)
+    assert " of 12" in invoke("solve", second, "--state", state.path, "--map", "demand=Kolli-Zahl")
 
 
 def test_of_first_files_that_differ_those_that_do_not_say_the_demands_are_refused(tmp_path, start):

@@ -49,7 +49,7 @@ def test_what_is_refused_keeps_no_other_day_from_being_learned(tmp_path, start, 
     empty.write_text("")
     reasons = [
         rf"{empty} is empty",
-        rf"{planar}: 2026-01-08: its coordinates is x and y, but the first day had longitude and latitude",
+        rf"{planar}: 2026-01-08: as coordinates it has x and y, but the first day had longitude and latitude",
         rf"{corrected}: 2026-01-01 was learned before as version 1, with other stops",
         *(rf"{path}: 2026-01-03 is there twice in these files, with other stops" for path in twice),
     ]
@@ -88,6 +88,6 @@ def test_nothing_is_made_where_no_file_can_be_read(tmp_path, start, bad):
 
 def test_first_days_of_several_kinds_make_no_state(tmp_path, start, days, planar):
     """Nobody knows which of them is right."""
-    with pytest.raises(DreeError, match=r"coordinates is x and y, but the first day had longitude and latitude"):
+    with pytest.raises(DreeError, match=r"as coordinates it has x and y, but the first day had longitude and latitude"):
         learn(tmp_path / "state", days[0], planar, start=start)
     assert not (tmp_path / "state").exists()
