@@ -70,9 +70,13 @@ def pair_distances(
 
 
 def _pairs(sets: Sequence[Nodes]) -> list[Pair]:
-    how = made()
-    digests = [hashlib.sha256(np.ascontiguousarray(nodes).tobytes()).digest() for nodes in sets]
+    how, digests = made(), [digest(nodes) for nodes in sets]
     return [Pair(i, j, key_of(digests[i] + digests[j], how)) for i, j in combinations(range(len(sets)), 2)]
+
+
+def digest(nodes: Nodes) -> bytes:
+    """What a set is known by, where distances are kept."""
+    return hashlib.sha256(np.ascontiguousarray(nodes).tobytes()).digest()
 
 
 def _computed(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dree.evaluation.cache import DistanceCache, key_of
+from dree.evaluation.distances import digest
 from dree.evaluation.drift import subsampled
 from dree.evaluation.gromov_wasserstein import Nodes, gromov_wasserstein, made
 from dree.files import cache_folder
@@ -101,8 +102,8 @@ def _distances(
     how, found = made(), {}
     with DistanceCache(cache_folder() / "gromov-wasserstein.sqlite") as cache:
         for pair in pairs:
-            first, second = (np.ascontiguousarray(sets[day]) for day in pair)
-            key = key_of(b"month" + first.tobytes() + second.tobytes(), how)
+            first, second = (sets[day] for day in pair)
+            key = key_of(digest(first) + digest(second), how)
             distance = cache.get(key)
             if distance is None:
                 distance = gromov_wasserstein(first, second)
