@@ -14,7 +14,7 @@ from conftest import without_numba
 from dree.data import SetKey, TestSet, find_set, load_test, user_folder, write_test
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
-from dree.experiments import DEMO, Run, RunFolder, RunSettings, load_solver
+from dree.experiments import DEMO, Run, RunFolder, RunSettings, load_solver, pause
 from dree.experiments import run as run_module
 from dree.experiments.folder import FORMAT
 from dree.experiments.material import load_tests
@@ -221,8 +221,7 @@ def test_checkpoints_wait_for_the_time_set_and_for_twenty_times_what_they_take(
     tmp_path, monkeypatch, wanted, takes, saved
 ):
     """By a clock of their own: an epoch of two batches takes 30 seconds."""
-    run = Run.start(tmp_path / "run", override(TINY, {"checkpoint_seconds": wanted}))
-    now, learn, written = [1000.0], run.learner.learn, []
+    now, written = [1000.0], []
 
     def slow_learn(batch):
         now[0] += 15
@@ -232,8 +231,10 @@ def test_checkpoints_wait_for_the_time_set_and_for_twenty_times_what_they_take(
         now[0] += takes
         written.append(number)
 
-    monkeypatch.setattr(run_module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(pause, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     monkeypatch.setattr(run_module, "save_checkpoint", slow_save)
+    run = Run.start(tmp_path / "run", override(TINY, {"checkpoint_seconds": wanted}))
+    learn = run.learner.learn
     monkeypatch.setattr(run.learner, "learn", slow_learn)
     run.finish()
     assert written == saved

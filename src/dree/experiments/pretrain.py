@@ -17,9 +17,9 @@ from dree.evaluation.classical import HGS
 from dree.evaluation.evaluate import average_gap
 from dree.experiments.folder import PRETRAINED, RunFolder, check_new
 from dree.experiments.material import load_material
+from dree.experiments.pause import Pause
 from dree.experiments.pretrain_settings import PretrainSettings
 from dree.experiments.probe import Probe
-from dree.experiments.run import PAUSE
 from dree.files import write_csv
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.lifelong.meta import MetaLearner, Schedule
@@ -57,9 +57,9 @@ class Pretraining:
         self.schedule = Schedule(settings.problem, settings)
         self.probe = Probe(settings, say)
         self.tested: dict[str, dict[str, float]] = {}  # gaps by test task, before and after
-        self.saved = 0
         self._say = say
-        self._next_checkpoint = time.perf_counter() + settings.checkpoint_seconds
+        self.saved = 0
+        self._pause = Pause(settings.checkpoint_seconds)
 
     @staticmethod
     def start(path: Path, settings: PretrainSettings, say: Say = print) -> Pretraining:
@@ -141,7 +141,7 @@ class Pretraining:
         row = {"epoch": last, "size": self.settings.size_at(last), "loss": loss, "cost": cost, "gaps": looked}
         self.folder.append("metrics.jsonl", row)
         self.folder.append("timings.jsonl", {"epoch": last, "seconds": time.perf_counter() - began})
-        if last == self.settings.iterations or time.perf_counter() >= self._next_checkpoint:
+        if last == self.settings.iterations or self._pause.is_over():
             self.checkpoint()
 
     def _check_finite(self, loss: Tensor, first: int) -> None:
@@ -173,11 +173,10 @@ class Pretraining:
         self.tested[when] = {name: average_gap(self.learner.solver, test) for name, test in self.tests.items()}
 
     def checkpoint(self) -> None:
-        """Write what is needed to go on from here; the next one waits, so that writing takes little of the time."""
-        wait, began = self.settings.checkpoint_seconds, time.perf_counter()
-        save_checkpoint(self.folder.checkpoints, self.iteration, self.state_dict())
-        self.saved, ended = self.iteration, time.perf_counter()
-        self._next_checkpoint = ended + (wait and max(wait, PAUSE * (ended - began)))
+        """Write what is needed to go on from here."""
+        with self._pause.writing():
+            save_checkpoint(self.folder.checkpoints, self.iteration, self.state_dict())
+        self.saved = self.iteration
 
     def state_dict(self) -> dict[str, Any]:
         """The learner, and where it is; a run's words where a run has the same."""

@@ -18,14 +18,13 @@ from dree.experiments.companions import companions
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import CONVERTED, PRETRAINED, Onlooker, RunFolder, check_new
 from dree.experiments.material import Material, load_material
+from dree.experiments.pause import Pause
 from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.lifelong.epoch import learn_epoch
 from dree.lifelong.methods import in_hook
 from dree.lifelong.parallel import Together
-
-PAUSE = 20  # from one checkpoint to the next, at least so many times as long as the first took to write
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Run:
         self.tested: list[int] = []
         self.matrix: list[list[float]] = []
         self._say = say
-        self._next_checkpoint = time.perf_counter() + settings.checkpoint_seconds
+        self._pause = Pause(settings.checkpoint_seconds)
 
     @staticmethod
     def start(path: Path, settings: RunSettings, say: Say = print, kind: str = "run", bars: Bars = no_bar) -> Run:
@@ -164,7 +163,7 @@ class Run:
         logged = {"epoch": epoch, "task": name, "loss": learned.loss, "cost": learned.cost}
         self.folder.append("metrics.jsonl", logged | report)
         self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds, "peak_bytes": self.peak_bytes()})
-        if epoch == self.stream.epochs or learner.together.agreed(time.perf_counter() >= self._next_checkpoint):
+        if epoch == self.stream.epochs or learner.together.agreed(self._pause.is_over()):
             self.checkpoint()
         return Tested(epoch, name, learned.cost, gaps)
 
@@ -190,13 +189,12 @@ class Run:
         return {"Gen": float(np.average(list(gaps.values()), weights=weights)), "held_out": gaps}
 
     def checkpoint(self) -> None:
-        """Write what is needed to go on from here; the next one waits, so that writing takes little of the time."""
-        wait, began = self.settings.checkpoint_seconds, time.perf_counter()
-        state = self.state_dict()
-        if self.learner.together.rank == 0:
-            save_checkpoint(self.folder.checkpoints, self.epoch, state)
-        self.saved, ended = self.epoch, time.perf_counter()
-        self._next_checkpoint = ended + (wait and max(wait, PAUSE * (ended - began)))
+        """Write what is needed to go on from here."""
+        with self._pause.writing():
+            state = self.state_dict()
+            if self.learner.together.rank == 0:
+                save_checkpoint(self.folder.checkpoints, self.epoch, state)
+        self.saved = self.epoch
 
     def state_dict(self) -> dict[str, Any]:
         """The learner, and where the run is; with several processes, also what the others' methods remember."""
