@@ -20,7 +20,7 @@ from dree.lifelong.checkpoint import load_checkpoint, save_checkpoint
 from dree.reproduce import Choice, experiment
 from dree.reproduce.plan import make_plan
 from dree.reproduce.scales import scale
-from dree.reproduce.suite import evaluate
+from dree.reproduce.suite import reproduced
 from dree.settings import override
 from dree.solvers import make_solver, solver_class
 from dree.tasks import LAWS, law_named, make_stream, scenario_class, task_named
@@ -172,7 +172,7 @@ def test_the_own_experiment_is_in_the_documentation_and_makes_its_table(tmp_path
     choice = Choice(scale("smoke"), problems=("tsp",), everywhere={"device": "cpu"})
     plan = make_plan([experiment("examples.own_experiment.Rehearsal")], choice)
     outcomes = [carry_out_one(job, tmp_path, lambda _: None) for job in plan.jobs]
-    made = evaluate(plan, choice, outcomes, tmp_path)
+    made = reproduced(plan, choice, outcomes, tmp_path)
     assert made.missing == ()
     (table,) = made.tables
     assert [row.keys for row in table.rows] == [("TSP", "Fine-tuning"), ("TSP", "Rehearse"), ("TSP", "DREE")]

@@ -82,7 +82,7 @@ def _carry_out(
     from dree.report.tensorboard import tensorboard_logs
     from dree.reproduce.plan import make_plan, obstacles
     from dree.reproduce.report import write_report
-    from dree.reproduce.suite import evaluate
+    from dree.reproduce.suite import reproduced
 
     plan = make_plan(experiments, choice, out, obstacles(experiments, choice, say, bar))
     if not plan.experiments:
@@ -97,7 +97,7 @@ def _carry_out(
             outcomes = engine.carry_out(plan.jobs, out, tell_all(*tells))
     except KeyboardInterrupt:
         fail("Stopped. What was run is kept: the same command goes on.", code=130)
-    result = evaluate(plan, choice, outcomes, out, say, bar)
+    result = reproduced(plan, choice, outcomes, out, say, bar)
     for path in write_report(result, plan, choice, outcomes, out, console):
         say(f"Written: {path}")
     for each in result.missing:

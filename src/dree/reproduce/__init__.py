@@ -9,11 +9,11 @@ from dree.errors import unknown
 from dree.registry import named_class
 from dree.reproduce.base import Choice, Experiment, Found
 from dree.reproduce.flops import Flops
-from dree.reproduce.lade import Drift, Lade, LadeRegions, Regions
+from dree.reproduce.lade import DriftFigures, Lade, LadeRegions, Regions
 from dree.reproduce.order1 import Ablation, BufferingFrequency, Cumulative, Finer, Hyperparameters
 from dree.reproduce.overhead import Overhead
 from dree.reproduce.pictures import Curves, Tasks
-from dree.reproduce.table1 import Orders, Table1
+from dree.reproduce.table1 import EveryOrder, Table1
 from dree.reproduce.table2 import Table2
 from dree.reproduce.table3 import Table3
 from dree.reproduce.table4 import Table4
@@ -28,10 +28,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         Table4(),
         Ablation(),
         Lade(),
-        Orders(),
+        EveryOrder(),
         LadeRegions(),
         Regions(),
-        Drift(),
+        DriftFigures(),
         Tasks(),
         Hyperparameters(),
         Finer(),

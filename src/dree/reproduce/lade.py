@@ -117,7 +117,7 @@ class Regions(OnLade):
         return [PaperTable(self.name, self.title, self.source, ("region",), columns, tuple(rows), notes, ranked=False)]
 
 
-class Drift(OnLade):
+class DriftFigures(OnLade):
     """Where the packages are, how many, and how days grow apart."""
 
     name = "drift"

@@ -25,7 +25,7 @@ class Reproduced:
     missing: tuple[str, ...]  # what is not there, and why
 
 
-def evaluate(
+def reproduced(
     plan: Plan, choice: Choice, outcomes: Sequence[Outcome], out: Path, say: Say = lambda _: None, bars: Bars = no_bar
 ) -> Reproduced:
     """Tables and figures from the runs that were finished; an experiment that fails does not keep the others."""

@@ -40,7 +40,7 @@ class Table1(MetricsExperiment):
         return [replace(table, notes=(*table.notes, f"Ours over order {chosen}, the paper's over five."))]
 
 
-class Orders(MetricsExperiment):
+class EveryOrder(MetricsExperiment):
     """The same runs, order by order."""
 
     name = "orders"
