@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,9 @@ def test_it_can_be_kept_and_has_its_line_and_command_on_the_page(gone, tmp_path)
 
 def test_its_pages_can_be_written(gone, tmp_path):
     assert "gone.Rehearse" in write_run_page(gone).read_text(encoding="utf-8")
-    page = write_comparison_page([gone, gone], tmp_path / "page.html").read_text(encoding="utf-8")
-    assert f"{gone} unknown" in page  # batches an epoch
+    again = shutil.copytree(gone, tmp_path / "again")
+    page = write_comparison_page([gone, again], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "run unknown, again unknown" in page  # batches an epoch
 
 
 def test_only_going_on_needs_its_class(gone):
