@@ -102,7 +102,7 @@ def test_a_cut_hides_no_best_and_no_last_gap_and_less_than_half_of_a_curve():
     for _ in range(200):
         curves = [list(rng.normal(size=9) * 10 ** rng.integers(0, 4)) for _ in range(3)]
         down = [sorted(np.abs(curve), reverse=True) for curve in curves]
-        for scale, drawn in ((scale_for(curves), curves), (scale_from_best(down), down)):
+        for scale, drawn in ((scale_for(curves), curves), (scale_from_best([[each] for each in down]), down)):
             for curve in drawn:
                 assert scale.low <= min(curve) <= scale.high
                 assert scale.low <= curve[-1] <= scale.high
@@ -128,6 +128,12 @@ def test_what_cannot_be_drawn_is_refused(epochs, gaps, active, words):
         learning_curves(epochs, gaps, active)
 
 
+def test_one_curve_that_stays_high_does_not_press_the_others_of_its_panel_down():
+    low, high = [200.0, 9.0, 8.0, 7.0], [200.0, 90.0, 80.0, 9.0]
+    assert scale_from_best([[low, low, high]]).high == 12
+    assert scale_from_best([[low, low], [high]]).high == 120
+
+
 def test_any_number_of_tasks_gets_as_many_panels():
     for count in (1, 4, 5, 11):
         gaps = {f"task {i}": falling(9, 5) for i in range(count)}
@@ -145,7 +151,7 @@ def test_any_number_of_tasks_gets_as_many_panels():
     ],
 )
 def test_an_axis_from_the_best_on_has_room_for_what_was_forgotten(curves, kind, high):
-    scale = scale_from_best(curves)
+    scale = scale_from_best([[curve] for curve in curves])
     assert scale.kind == kind
     if high is None:
         assert scale == scale_for(curves)

@@ -63,15 +63,15 @@ def learning_curves(
 
     `gaps` maps a task to its gaps, or a method to such a mapping. Gaps much larger than most put the axis on
     a logarithmic scale, or cut it where some gap is not positive; its label says so. With `from_best` the axis is
-    plain and has room for what follows each best gap, where forgetting shows, and for more than half of all gaps; what
-    is above before that is cut.
+    plain and has room for what follows each best gap, where forgetting shows, and for more than half of each task's
+    gaps; what is above before that is cut.
     `looks` are those of the lines, where their names do not say whose they are.
     """
     methods = _by_method(gaps)
     tasks = _check(epochs, methods, active)
     looks = looks or method_looks({method: method for method in methods})
-    every = [gap for curves in methods.values() for gap in curves.values()]
-    scale = scale_from_best(every) if from_best else scale_for(every)
+    every = [[curves[task] for curves in methods.values()] for task in tasks]
+    scale = scale_from_best(every) if from_best else scale_for([curve for panel in every for curve in panel])
     columns = columns_for(len(tasks))
     rows = -(-len(tasks) // columns)
     width = 2.95 * columns + 0.6
@@ -111,14 +111,17 @@ def scale_for(curves: Sequence[Sequence[float]]) -> Scale:
     return Scale("linear", 0.0 if low >= 0 else low - room, high + 1.5 * room)
 
 
-def scale_from_best(curves: Sequence[Sequence[float]]) -> Scale:
-    """A plain axis with room for all that follows the best gap of each curve; what came before may leave it.
+def scale_from_best(panels: Sequence[Sequence[Sequence[float]]]) -> Scale:
+    """A plain axis, for panels of some curves, with room for all that follows the best gap of each curve.
 
-    More than half of the gaps of each curve stay, so that no panel is nearly empty where gaps fall to the end.
+    What came before may leave it; but more than half of the gaps of each panel stay, so that none is nearly empty where
+    gaps fall to the end.
     """
+    curves = [curve for panel in panels for curve in panel]
     known = [_known(curve) for curve in curves]
     low = min(float(curve.min()) for curve in known)
-    needed = 1.15 * max(max(float(curve[curve.argmin() :].max()), _most(curve)) for curve in known)
+    most = max(_most(np.concatenate([_known(curve) for curve in panel])) for panel in panels)
+    needed = 1.15 * max(most, *(float(curve[curve.argmin() :].max()) for curve in known))
     digit = 10.0 ** np.floor(np.log10(needed)) if needed > 0 else 1.0
     top = float(np.ceil(needed / digit * 5) * digit / 5)  # a round number: 10, 12, 14, ..., 20, 22, ...
     if top >= max(float(curve.max()) for curve in known) or low < 0:
@@ -132,9 +135,9 @@ def _known(curve: Sequence[float]) -> NDArray[np.float64]:
     return values[~np.isnan(values)]
 
 
-def _most(curve: NDArray[np.float64]) -> float:
-    """The smallest gap with more than half of a curve's gaps up to it."""
-    return float(np.sort(curve)[len(curve) // 2])
+def _most(gaps: NDArray[np.float64]) -> float:
+    """The smallest gap with more than half of all gaps up to it."""
+    return float(np.sort(gaps)[len(gaps) // 2])
 
 
 def _by_method(gaps: Curves | Mapping[str, Curves]) -> dict[str, Curves]:

@@ -118,7 +118,7 @@ def _method(label: str, look: Look) -> Plain:
 def _curves(runs: Mapping[str, DrawnRun]) -> Plain:
     """A panel for each test task, on the same axes."""
     first = next(iter(runs.values()))
-    scale = scale_from_best([gaps for run in runs.values() for gaps in run.gaps.values()])
+    scale = scale_from_best([[run.gaps[task] for run in runs.values()] for task in first.gaps])
     titles = panel_titles(first)
     epochs = sorted({epoch for run in runs.values() for epoch in run.epochs})
     panels = [
