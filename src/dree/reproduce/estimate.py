@@ -23,7 +23,7 @@ CPU_MS = {"tsp": {20: 1.55, 50: 6.1, 100: 25.8}, "cvrp": {20: 1.67, 50: 5.7, 100
 GPU_MS = {"tsp": {20: 0.0062, 50: 0.013, 100: 0.060}, "cvrp": {20: 0.0075, 50: 0.016, 100: 0.077}}
 # What a method does in the time of learning a batch, and what in that of one without its symmetric copies: times of
 # docs/methods/README.md with and without them.
-METHODS = {"dree": (1.3, 0.8), "llr-bc": (1.3, 13.1), "li": (1.8, 0.0)}
+METHODS = {"dree": (1.3, 0.8), "llr-bc": (1.3, 13.1), "li": (1.5, 0.0)}
 INVIT_METHODS = {"dree": 1.5, "llr-bc": 1.3}  # by its runs in results/invit-T100: it replays states, not instances
 INVIT = {"cpu": 60.0, "cuda": 25.0}  # beside POMO
 YEAR = 365 * 86400  # seconds
