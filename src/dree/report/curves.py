@@ -96,14 +96,14 @@ def learning_curves(
 def scale_for(curves: Sequence[Sequence[float]]) -> Scale:
     """Plain where the gaps are of one size; logarithmic where some are huge, or cut if logs do not exist.
 
-    A cut never hides the best or the last gap of a curve, nor half of its gaps.
+    A cut never hides the best or the last gap of a curve.
     """
     known = [_known(curve) for curve in curves]
     every = np.concatenate(known)
     low, high, usual = float(every.min()), float(every.max()), float(np.median(np.abs(every)))
     if low > 0 and high > HUGE * usual:
         return Scale("log", low / 1.5, high * 1.4)
-    needed = max(max(float(curve[-1]), _most(curve)) for curve in known)
+    needed = max(max(float(curve.min()), float(curve[-1])) for curve in known)
     top = float(f"{max(float(np.quantile(every, 0.75)), 3 * usual, 1.25 * needed):.1g}")
     if high > HUGE * usual and max(low, needed) < top < high:
         return Scale("cut", low - 0.08 * (top - low), top)
