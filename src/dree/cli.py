@@ -87,9 +87,7 @@ def demo(
 def run(
     preset_name: Annotated[str, typer.Option("--preset", help="Where settings start from: paper or demo.")] = "paper",
     problem: Annotated[str | None, typer.Option(help="tsp or cvrp.")] = None,
-    scenario: Annotated[
-        str | None, typer.Option(help="drift, periodic, sudden, a dotted path to your own class, or lade: real days.")
-    ] = None,
+    scenario: Annotated[str | None, typer.Option(help=SCENARIO_HELP)] = None,
     order: Annotated[int | None, typer.Option(help="The paper's task order, 1 to 5.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Length of the stream T.")] = None,
     data: Annotated[Path | None, typer.Option(help="lade: a CSV file of LaDe-D, or a folder of them.")] = None,
@@ -120,7 +118,7 @@ def run(
 ) -> None:
     """Train a solver through a stream of tasks; killed at any moment, it goes on with --resume."""
     from dree.experiments import Run, preset
-    from dree.experiments.circumstances import changed_since
+    from dree.experiments.circumstances import other_program
     from dree.experiments.configuration import changed_preset
     from dree.experiments.folder import TakenError
     from dree.experiments.naming import check_ablation, run_name
@@ -151,7 +149,7 @@ def run(
             at, last = resumed.epoch, resumed.stream.epochs
             what = {0: ": it begins from the start", last: ": it is finished"}.get(at, "")
             say(f"{resume} is at epoch {at} of {last}{what}.")
-            if at < last and (changed := changed_since(resumed.folder.manifest())):
+            if at < last and (changed := other_program(resumed.folder.manifest())):
                 say(f"It was started with {changed}: its numbers may differ from those of an uninterrupted run.")
             _finish_run(resumed)
         return

@@ -37,7 +37,7 @@ def circumstances(settings: RunSettings) -> dict[str, Any]:
     }
 
 
-def changed_since(manifest: Mapping[str, Any]) -> str:
+def other_program(manifest: Mapping[str, Any]) -> str:
     """What of the program is not as a manifest has it, in words; empty where all is the same."""
     then = {"commit": manifest.get("commit"), **manifest["versions"]}
     now = {"commit": _commit(), **{name: _version(name) for name in NUMERIC}}

@@ -249,6 +249,6 @@ def _check_kind(day: Orders, settings: Settings) -> None:
     ):
         if found != fixed:
             raise DreeError(
-                f"{day.day}: as {what} it has {_words(found)}, but the first day had {_words(fixed)}, and all days of a "
-                "state are alike. Learn such days in another folder."
+                f"{day.day}: as {what} it has {_words(found)}, but the first day had {_words(fixed)}, and all days of "
+                "a state are alike. Learn such days in another folder."
             )
