@@ -30,3 +30,8 @@ def test_a_run_that_was_never_tested_is_named_and_left_out_of_the_metrics(tmp_pa
     assert "killed" not in (tmp_path / "x.csv").read_text()
     with pytest.raises(DreeError, match="killed has not been tested yet"):
         invoke("metrics", killed, killed)
+
+
+def test_a_run_that_is_given_twice_counts_once(tmp_path):
+    one = run(tmp_path / "one")
+    assert "mean of" not in invoke("metrics", one, one.parent / "." / one.name)

@@ -30,7 +30,7 @@ def metrics(
 
     found: list[RunMetrics] = []
     untested: list[UntestedError] = []
-    for path in runs:
+    for path in {path.resolve(): path for path in runs}.values():  # each once
         try:
             found += run_metrics(path)
         except UntestedError as error:
