@@ -15,7 +15,8 @@ from run_folders import demo_run
 
 FAR = "km from the middle of the stops"
 PLAIN = ("--capacity", CAPACITY)
-OTHERWISE = {  # where the state's depot, capacity or region decides, and not the file's
+OTHERWISE = {  # where the state's depot, capacity, region or demands decide, and not the file's
+    "no demands": "no column for demands",
     "swapped and said": FAR,
     "some swapped, impossible": FAR,
     "a plane": "x and y, but",

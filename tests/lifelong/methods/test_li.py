@@ -149,7 +149,8 @@ def test_captured_work_goes_on_from_a_state(problem, stop, monkeypatch):
     torch.testing.assert_close(learn_epochs(second, problem, range(stop + 1, 6)), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_distance_never_waits_for_the_device(problem):
+def test_the_distance_never_waits_for_the_device(problem, monkeypatch):
+    without_numba(monkeypatch)  # its kernels are for the CPU, which waits for nobody
     learner = learner_with(problem)
     learner.method.end(learner, make_stream("drift", problem, 1, 100), 25)
     lesson = learner.attempt(random_instances(problem, 3, 6, seed=0), "solve")
