@@ -17,6 +17,7 @@ from dree.experiments import DEMO, Run
 from dree.experiments.engines.work import carry_out_one
 from dree.lifelong import Learner, LearnerSettings, method_class
 from dree.lifelong.checkpoint import load_checkpoint, save_checkpoint
+from dree.report.style import law_title
 from dree.reproduce import Choice, experiment
 from dree.reproduce.plan import make_plan
 from dree.reproduce.scales import scale
@@ -149,6 +150,29 @@ def test_the_own_law_is_drawn_beside_the_papers_and_has_tasks_by_its_name(proble
     assert "own_scenario.Road" not in LAWS
 
 
+@pytest.mark.parametrize("drawn", [(torch.rand(2, 30, 2), None), torch.rand(2, 30, 2), (torch.rand(2, 9, 2),) * 2])
+def test_a_law_that_draws_something_else_is_refused(drawn, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    monkeypatch.setattr(type(law_named("own_scenario.Road")), "draw", lambda *_, **__: drawn)
+    with pytest.raises(DreeError, match=r"Law 'own_scenario.Road' must draw coordinates of shape \[2, 30, 2\]"):
+        task_named("own_scenario.Road30", "cvrp").sample(2, torch.Generator())
+
+
+def test_a_scenario_without_its_parts_is_refused():
+    with pytest.raises(DreeError, match=r"Scenario 'dree.tasks.SyntheticStream' cannot be made"):
+        make_stream("dree.tasks.SyntheticStream", "tsp", 1, 5)
+
+
+def test_the_own_law_is_called_by_its_title_in_figures(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    assert [law_title(name) for name in ("own_scenario.Road", "U", "06-02", "no.such")] == [
+        "Road",
+        "Uniform",
+        "06-02",
+        "no.such",
+    ]
+
+
 @pytest.mark.parametrize(
     ("find", "name", "why"),
     [
@@ -157,6 +181,8 @@ def test_the_own_law_is_drawn_beside_the_papers_and_has_tasks_by_its_name(proble
         (law_named, "own_scenario.Street", "Law 'own_scenario.Street' cannot be imported"),
         (scenario_class, "drifts", "Unknown scenario 'drifts'. Did you mean 'drift'?"),
         (law_named, "Ring", "Unknown law 'Ring'"),
+        (law_named, "own_scenario.Road2", "Law 'own_scenario.Road2' ends in a digit"),
+        (law_named, "dree.tasks.laws.Law", "Law 'dree.tasks.laws.Law' cannot be made without arguments"),
     ],
 )
 def test_what_is_no_scenario_or_law_is_refused(find, name, why, monkeypatch):

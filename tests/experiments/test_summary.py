@@ -107,6 +107,14 @@ def test_unfinished_runs_and_runs_of_another_kind_are_not_averaged(tmp_path):
     assert metrics_rows(fewer, [])[0]["changes"] == "sizes.C = 30; batches = 32"
 
 
+def test_the_solver_that_runs_start_from_goes_by_its_name_wherever_it_lies(tmp_path):
+    runs = [
+        run_metrics(run_with_gaps(tmp_path / folder, constant(9.0, 2.0), END, LAWS, start=f"{folder}/first"))[0]
+        for folder in ("here", "there")
+    ]
+    assert means(runs)[0].kind.changes == ("start = first",)
+
+
 def test_runs_that_were_computed_otherwise_but_learned_the_same_are_averaged(tmp_path):
     runs = [
         each

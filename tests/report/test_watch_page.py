@@ -33,7 +33,9 @@ def a_state(folder, names, refused=(), spread=lambda number: 0.1) -> State:
         past = None if number == 1 else Gaps(2.0 - 0.01 * (number - 1), 2.0 - 0.01 * number)
         reason = "better" if promoted else "it is 1.00 points worse on past days"
         gaps = Gaps(3.0 + number / 10, 2.5)
-        versions.append(Version(number, WHEN, promoted, None, name, 15 + number, 8, 9.0, gaps, past, reason))
+        versions.append(
+            Version(number, WHEN, promoted, None, name, 15 + number, 8, 9.0, gaps, past, reason, number - 1)
+        )
         in_use = number if promoted else in_use
     learner = LearnerAt(len(days), None)
     more = replace(state, versions=tuple(versions), days=tuple(days), in_use=in_use, learner=learner)

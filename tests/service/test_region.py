@@ -31,7 +31,7 @@ def moved(day, east, north=0.0):
 
 
 def seen(state, *days):
-    return replace(state, days=tuple(record_of(day, WHEN, None) for day in days))
+    return replace(state, days=tuple(record_of(day, WHEN, state.in_use) for day in days))
 
 
 def test_a_day_of_another_city_is_warned_of(state):
@@ -42,6 +42,13 @@ def test_a_day_of_another_city_is_warned_of(state):
     assert f"dree history {state.path} --rollback 0" in warning
     assert far_away(a_day(seed=3), state) is None
     assert far_away(munich, seen(state, a_day(seed=1), munich)) is None
+
+
+def test_a_day_too_small_to_be_learned_does_not_make_another_city_known(state):
+    munich = moved(a_day(), 11.6 - BERLIN[0], 48.1 - BERLIN[1])
+    state = seen(state, a_day(seed=1))
+    state = replace(state, days=(*state.days, record_of(munich, WHEN, None)))
+    assert far_away(munich, state) is not None
 
 
 def test_a_day_in_one_street_nearby_is_not_far(state):

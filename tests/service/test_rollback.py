@@ -113,6 +113,22 @@ def test_a_state_of_before_versions_had_parents_can_be_gone_back_in(tmp_path, st
         del past["version"]
     (state.path / "state.json").write_text(json.dumps(content))
     assert contents(State.open(state.path)) == contents(state)
+    assert [version.parent for version in State.open(state.path).versions] == [None, 0, 1, 2]
     assert learned(roll_back(state.path, 2)) == [("2026-01-01", 1), ("2026-01-02", 2)]
     after = learn(state.path, write_day(tmp_path / "days", 3, seed=99), margin=100)
     assert learned(after) == kept(after) == [("2026-01-01", 1), ("2026-01-02", 2), ("2026-01-03", 4)]
+
+
+def test_in_a_state_of_before_versions_had_parents_what_was_gone_back_from_is_left_out(state, days):
+    """Its rollbacks say when somebody went back."""
+    roll_back(state.path, 1)
+    after = learn(state.path, days[3], margin=100)
+    content = json.loads((state.path / "state.json").read_text())
+    for number, version in enumerate(content["versions"]):
+        del version["parent"]
+        version["when"] = f"2026-01-0{1 + 2 * number}T00:00:00+00:00"
+    content["rollbacks"][0]["when"] = "2026-01-08T00:00:00+00:00"  # between the third version and the fourth
+    (state.path / "state.json").write_text(json.dumps(content))
+    opened = State.open(state.path)
+    assert [version.parent for version in opened.versions] == [None, 0, 1, 2, 1]
+    assert learned(opened) == learned(after) == [("2026-01-01", 1), ("2026-01-04", 4)]

@@ -30,7 +30,9 @@ def state(tmp_path):
 def with_version(state: State, seed: int, promoted: bool = True) -> State:
     """The state with one more version, of random weights."""
     file = store(state.path, "solver", {"solver": small_solver("tsp", seed).state_dict()})
-    version = Version(len(state.versions), WHEN, promoted, file, day=f"d{seed}", today=Gaps(3.0, 2.5))
+    version = Version(
+        len(state.versions), WHEN, promoted, file, day=f"d{seed}", today=Gaps(3.0, 2.5), parent=len(state.versions) - 1
+    )
     more = replace(state, versions=(*state.versions, version), in_use=version.number if promoted else state.in_use)
     more.commit()
     return more

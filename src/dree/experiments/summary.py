@@ -128,8 +128,9 @@ def departures(settings: RunSettings) -> dict[str, Any]:
 
 
 def learned_otherwise(settings: RunSettings) -> dict[str, Any]:
-    """Those among them on which it depends what is learned."""
-    return {name: value for name, value in departures(settings).items() if name not in NOT_LEARNED}
+    """Those among them on which it depends what is learned; of a solver to start from, the name of its folder."""
+    changed = {name: value for name, value in departures(settings).items() if name not in NOT_LEARNED}
+    return changed | ({"start": Path(changed["start"]).name} if changed.get("start") else {})
 
 
 def _published(settings: RunSettings, kind: Kind) -> Row | None:

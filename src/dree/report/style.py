@@ -21,7 +21,7 @@ from matplotlib.lines import Line2D
 
 from dree.errors import DreeError, unknown
 from dree.files import write_bytes
-from dree.tasks import LAWS, Task
+from dree.tasks import Task, law_named
 
 # Chosen so that laws which drift into one another in order 1 differ strongly, also for colour-blind readers.
 LAW_COLOURS: dict[str, str] = {
@@ -58,8 +58,11 @@ _SETTINGS_LOCK = threading.Lock()
 
 
 def law_title(name: str) -> str:
-    """What a test task is called in a figure: the law's full title, or the name itself."""
-    return LAWS[name].title if name in LAWS else name
+    """What a test task is called in a figure: the law's full title, a user's own law's too, or the name itself."""
+    try:
+        return law_named(name).title
+    except DreeError:
+        return name
 
 
 def task_title(name: str, task: Task) -> str:

@@ -118,7 +118,7 @@ def _method(label: str, look: Look) -> Plain:
 def _curves(runs: Mapping[str, DrawnRun]) -> Plain:
     """A panel for each test task, on the same axes."""
     first = next(iter(runs.values()))
-    scale = scale_from_best([[run.gaps[task] for run in runs.values()] for task in first.gaps])
+    scale = scale_from_best([[run.gaps[law] for run in runs.values() if law in run.gaps] for law in first.gaps])
     titles = panel_titles(first)
     epochs = sorted({epoch for run in runs.values() for epoch in run.epochs})
     panels = [

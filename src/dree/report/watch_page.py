@@ -69,12 +69,19 @@ def summary(state: State) -> list[str]:
     now = past_gap(state)
     if now is not None:
         sentences.append(f"On past days its routes are {now:z.1f} % longer than the reference{_earlier(state)}.")
-    refused = [version.number for version in state.versions if not version.promoted]
+    counted = _counted(state)
+    refused = [version.number for version in counted if not version.promoted]
     use = f"Version {state.in_use} is in use."
     if refused:
         which = f"versions {', '.join(map(str, refused))} were" if len(refused) > 1 else f"version {refused[0]} was"
-        use += f" Of {len(state.versions) - 1} that were learned, {which} refused."
+        use += f" Of {len(counted) - 1} that were learned, {which} refused."
     return [*sentences, use, *_gone_back(state)]
+
+
+def _counted(state: State) -> list[Version]:
+    """The versions that the newest comes of: all but those that somebody went back from."""
+    lineage = state.lineage(state.learner.version)
+    return [version for version in state.versions if version.number in lineage]
 
 
 def _gone_back(state: State) -> list[str]:
@@ -134,13 +141,13 @@ def _gaps(gaps: Gaps | None) -> tuple[str, str]:
 
 def _earlier(state: State) -> str:
     """What the gap on past days was a month of days ago: `; a month ago 1.4 %`."""
-    days = {version.number: date_of(version.day) for version in state.versions if version.day is not None}
+    days = {version.number: date_of(version.day) for version in _counted(state) if version.day is not None}
     last = max((day for day in days.values() if day is not None), default=None)
     if last is None:
         return ""
     old = [
         version
-        for version in state.versions
+        for version in _counted(state)
         if version.promoted and version.past and (day := days.get(version.number)) and day <= last - timedelta(MONTH)
     ]
     if not old or old[-1].past is None:

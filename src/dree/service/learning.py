@@ -124,11 +124,11 @@ def learn_days(state: State, days: Sequence[Orders], how: Learning, tell: Tell =
     learner = None
     for number, day in enumerate(days, start=1):
         words = f"{day.day} ({number} of {len(days)})" if len(days) > 1 else day.day
-        warning = far_away(day, state)
-        if warning:
-            how.say(warning)
         try:
             check_learnable(day)
+            warning = far_away(day, state)
+            if warning:
+                how.say(warning)
             learner = learner or make_learner(state, how.device)
             with how.bars(how.budget.total) as part:
                 after = _learned(state, learner, day, how, Spending(how.budget, part, words))

@@ -79,7 +79,7 @@ class Version:
     today: Gaps | None = None  # on a sample of that day
     past: Gaps | None = None  # on samples of earlier days, where there are any
     reason: str = ""  # why it was promoted, or not
-    parent: int | None = None  # the version that it was learned from; None: the one before it
+    parent: int | None = None  # the version that it was learned from; None: it is the start
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> Version:

@@ -41,9 +41,10 @@ def far_away(day: Orders, state: State) -> str | None:
     The extent is that of earlier days where it is larger, so that a day in one street is not far from the next.
     """
     extent = Frame.around(day.places, day.geographic).extent
-    if state.seen:
-        known, what = np.concatenate([each.places for each in state.seen]), "the nearest stop of earlier days"
-        extent = max(extent, float(np.median([each.extent for each in state.seen])))
+    learned = [each for each in state.seen if each.version is not None]
+    if learned:
+        known, what = np.concatenate([each.places for each in learned]), "the nearest stop of earlier days"
+        extent = max(extent, float(np.median([each.extent for each in learned])))
     elif day.depot is not None:
         known, what = np.array([day.depot]), "the depot"
     else:
@@ -54,6 +55,6 @@ def far_away(day: Orders, state: State) -> str | None:
     unit = " km" if day.geographic else ""
     return (
         f"Look at {day.day}: its stops are at least {away:.0f}{unit} from {what}, and a day spans {extent:.3g}{unit}. "
-        "If they are another city's, learn them in a folder of their own; what is learned of them is undone by: "
-        f"dree history {state.path} --rollback {state.in_use}"
+        "If they are another city's, learn them in a folder of their own; what is learned of them, and of days since "
+        f"version {state.in_use}, is undone by: dree history {state.path} --rollback {state.in_use}"
     )

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,8 @@ class State:
     def lineage(self, number: int) -> frozenset[int]:
         """A version and those that it was learned from, back to the start."""
         found = {number}
-        while number > 0:
-            parent = self.versions[number].parent
-            number = number - 1 if parent is None else parent
+        while (parent := self.versions[number].parent) is not None:
+            number = parent
             found.add(number)
         return frozenset(found)
 
@@ -211,15 +211,16 @@ def _read(path: Path) -> dict[str, Any]:
 def _from_plain(path: Path, content: Mapping[str, Any]) -> State:
     days = tuple(Day.of(each) for each in content["days"])
     versions = {day.name: day.version for day in days}
+    rollbacks = tuple(Rollback(**each) for each in content["rollbacks"])
     state = State(
         path,
         Settings.of(content["settings"]),
-        tuple(Version.of(each) for each in content["versions"]),
+        _with_parents([Version.of(each) for each in content["versions"]], rollbacks),
         content["in_use"],
         LearnerAt.of(content["learner"]),
         days,
         tuple(Past.of(each, versions) for each in content["past"]),
-        tuple(Rollback(**each) for each in content["rollbacks"]),
+        rollbacks,
     )
     for number in (state.in_use, state.learner.version):
         if not 0 <= number < len(state.versions):
@@ -228,6 +229,18 @@ def _from_plain(path: Path, content: Mapping[str, Any]) -> State:
         if version.parent is not None and not 0 <= version.parent < version.number:
             raise ValueError(f"version {version.number} cannot come of version {version.parent}")
     return state
+
+
+def _with_parents(versions: Sequence[Version], rollbacks: Sequence[Rollback]) -> tuple[Version, ...]:
+    """Versions with what they come of: the one before, in the first states, unless somebody went back in between."""
+    found = list(versions[:1])
+    for before, version in pairwise(versions):
+        since = [
+            each.to for each in rollbacks if each.left < version.number and before.when <= each.when <= version.when
+        ]
+        parent = [before.number, *since][-1] if version.parent is None else version.parent
+        found.append(replace(version, parent=parent))
+    return tuple(found)
 
 
 def _wrong(path: Path, file: File) -> str | None:

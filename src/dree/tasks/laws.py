@@ -230,7 +230,14 @@ def law_named(name: str) -> Law:
 def _own_law(name: str) -> Law:
     if "." not in name:
         raise unknown("law", name, LAWS)
-    return named_class("law", name, {}, Law)()  # type: ignore[type-abstract]
+    if name[-1].isdigit():
+        raise DreeError(f"Law '{name}' ends in a digit, and tasks are called by a law and a number. Call it otherwise.")
+    try:
+        return named_class("law", name, {}, Law)()  # type: ignore[type-abstract]
+    except TypeError as error:
+        raise DreeError(
+            f"Law '{name}' cannot be made without arguments ({error}). It needs title, size and draw."
+        ) from error
 
 
 def round_half_up(values: Tensor) -> Tensor:

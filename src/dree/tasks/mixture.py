@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from dree.errors import DreeError, unknown
 from dree.problems import PROBLEMS, Instances
@@ -94,18 +95,30 @@ class SyntheticTask(Task):
     def sample(self, batch: int, generator: torch.Generator) -> Instances:
         """The depot first, uniform for every instance, then the groups in order."""
         if self.problem == "tsp":
-            parts = [law_named(law).draw(batch, n, generator, spec=self.spec)[0] for law, n in self.groups]
+            parts = [self._drawn(law, batch, n, generator, None)[0] for law, n in self.groups]
             return Instances(torch.cat(parts, dim=1))
         depot_B2 = Dice(batch, generator).uniform(2)
         coords = [depot_B2[:, None]]
         demands = [torch.zeros((batch, 1), dtype=torch.int64, device=generator.device)]
         for law, n in self.groups:
-            coords_Bn2, demands_Bn = law_named(law).draw(batch, n, generator, depot_B2, self.spec)
-            assert demands_Bn is not None
+            coords_Bn2, demands_Bn = self._drawn(law, batch, n, generator, depot_B2)
             coords.append(coords_Bn2)
             demands.append(demands_Bn)
         capacity = torch.full((batch,), self.capacity, dtype=torch.int64, device=generator.device)
         return Instances(torch.cat(coords, dim=1), torch.cat(demands, dim=1), capacity)
+
+    def _drawn(
+        self, law: str, batch: int, n: int, generator: torch.Generator, depot_B2: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        """Coordinates and, given depots, demands of one law's nodes; a user's own law may draw something else."""
+        drawn = law_named(law).draw(batch, n, generator, depot_B2, self.spec)
+        shapes = [getattr(each, "shape", None) for each in drawn]
+        if shapes[:1] != [(batch, n, 2)] or (depot_B2 is not None and shapes[1:] != [(batch, n)]):
+            raise DreeError(
+                f"Law '{law}' must draw coordinates of shape [{batch}, {n}, 2] and, given depots, demands of shape "
+                f"[{batch}, {n}], as two tensors."
+            )
+        return tuple(each for each in drawn if each is not None)
 
 
 def principal(law: str, problem: str, size: int | None = None, spec: str = "text") -> SyntheticTask:

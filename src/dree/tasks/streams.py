@@ -254,5 +254,8 @@ def make_stream(
     sizes: Mapping[str, int] | None = None,
 ) -> SyntheticStream:
     """The stream of a scenario, an order (1 to 5, or law names) and a number of epochs."""
-    chosen = tuple((sizes or {}).items())
-    return scenario_class(scenario)(problem, resolve_order(order), epochs, spec, chosen)
+    chosen, kind = tuple((sizes or {}).items()), scenario_class(scenario)
+    try:
+        return kind(problem, resolve_order(order), epochs, spec, chosen)
+    except TypeError as error:
+        raise DreeError(f"Scenario '{scenario}' cannot be made as a SyntheticStream is ({error}).") from error
