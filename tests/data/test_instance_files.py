@@ -14,7 +14,7 @@ BAD_FILES = {
     "nan": ('{"coordinates": [[0, 0], [NaN, 1]], "demands": [0, 1], "capacity": 5}', "json: node 1: .* not finite"),
     "large": (
         '{"coordinates": [[0, 0], [1, 1]], "demands": [0, 9], "capacity": 5}',
-        "json: node 1: demand 9 is not between",
+        "json: node 1: demand 9 is over the capacity 5",
     ),
     "negative": (
         '{"coordinates": [[0, 0], [1, 1]], "demands": [0, -1], "capacity": 5}',

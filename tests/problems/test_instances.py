@@ -82,11 +82,11 @@ def test_coordinates_that_are_not_finite_are_named(make, value, axis):
         batch.validated()
 
 
-@pytest.mark.parametrize("demand", [-1, 9])
-def test_a_demand_out_of_range_is_named(demand):
+@pytest.mark.parametrize(("demand", "why"), [(-1, "is negative"), (9, "is over the capacity 8")])
+def test_a_demand_out_of_range_is_named(demand, why):
     batch = cvrp()  # the second capacity is 8
     batch.demands[1, 2] = demand
-    with pytest.raises(DreeError, match=f"Instance 1, node 2: demand {demand} is not between 0 and the capacity 8"):
+    with pytest.raises(DreeError, match=f"Instance 1, node 2: demand {demand} {why}"):
         batch.validated()
 
 

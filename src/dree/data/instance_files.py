@@ -47,9 +47,6 @@ def _orders(day: str, coords: list[list[float]], demands: list[int] | None, capa
         return Orders(day, places, tuple(map(str, range(len(places)))), geographic=False)
     if capacity is None:
         raise DreeError("There are demands but no capacity. Give it in the JSON file or with --capacity.")
-    for node, demand in enumerate(demands):
-        if demand < 0:
-            raise DreeError(f"node {node}: demand {demand} is negative. A demand is 0 or more; correct it.")
     Instances(points, torch.tensor([demands]), torch.tensor([capacity])).validated()
     nodes, weights = points[0].numpy(), torch.tensor(demands).numpy()
     x, y = nodes[0].tolist()

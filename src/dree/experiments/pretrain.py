@@ -57,8 +57,8 @@ class Pretraining:
         self.schedule = Schedule(settings.problem, settings)
         self.probe = Probe(settings, say)
         self.tested: dict[str, dict[str, float]] = {}  # gaps by test task, before and after
-        self._say = say
         self.saved = 0
+        self._say = say
         self._pause = Pause(settings.checkpoint_seconds)
 
     @staticmethod

@@ -114,10 +114,10 @@ class Instances:
         bad = (self.demands < 0) | (self.demands > self.capacity[:, None])
         if bad.any():
             row, node = bad.nonzero()[0].tolist()
-            raise DreeError(
-                f"Instance {row}, node {node}: demand {int(self.demands[row, node])} is not between 0 and "
-                f"the capacity {int(self.capacity[row])}. Split the order or raise the capacity."
-            )
+            demand, capacity = int(self.demands[row, node]), int(self.capacity[row])
+            over = f"is over the capacity {capacity}. Split the order or raise the capacity."
+            negative = "is negative. A demand is 0 or more; correct it."
+            raise DreeError(f"Instance {row}, node {node}: demand {demand} {negative if demand < 0 else over}")
         return self
 
 
