@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from dree import kernels
 from dree.solvers.invit_views import Scene
 from dree.solvers.layers import ATTENTION_NODES
+from dree.solvers.products import Linear, linear
 
 # Not cuDNN's, which prepares itself for every new shape: views shrink as a tour ends, and tasks drift in size.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -78,12 +79,12 @@ class ViewLayer(nn.Module):
     def __init__(self, width: int, heads: int, feed_forward: int) -> None:
         super().__init__()
         self.heads = heads
-        self.query_key_value = nn.Linear(width, 3 * width, bias=False)
-        self.combine = nn.Linear(width, width, bias=False)
+        self.query_key_value = Linear(width, 3 * width, bias=False)
+        self.combine = Linear(width, width, bias=False)
         self.norm_attention = nn.LayerNorm(width, eps=1e-6)
         self.norm1 = nn.LayerNorm(width)
-        self.expand = nn.Linear(width, feed_forward)
-        self.contract = nn.Linear(feed_forward, width)
+        self.expand = Linear(width, feed_forward)
+        self.contract = Linear(feed_forward, width)
         self.norm2 = nn.LayerNorm(width)
 
     def forward(self, tokens_RLD: Tensor, empty_RL: Tensor, kept: int) -> Tensor:
@@ -100,8 +101,8 @@ class ViewLayer(nn.Module):
         if kept == tokens_RLD.shape[1]:
             return _attention(self.query_key_value(tokens_RLD), None, empty_RL, self.heads, scale)
         of_query, of_others = self.query_key_value.weight.tensor_split([width])
-        query = functional.linear(tokens_RLD[:, :kept], of_query)
-        return _attention(functional.linear(tokens_RLD, of_others), query, empty_RL, self.heads, scale)
+        query = linear(tokens_RLD[:, :kept], of_query)
+        return _attention(linear(tokens_RLD, of_others), query, empty_RL, self.heads, scale)
 
 
 def _attention(joint: Tensor, query_RMD: Tensor | None, empty_RL: Tensor, heads: int, scale: float) -> Tensor:
@@ -139,11 +140,11 @@ class QueryLayer(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.query = nn.Linear(width, width)
-        self.combine = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.combine = Linear(width, width)
         self.norm1 = nn.LayerNorm(width)
-        self.expand = nn.Linear(width, width)
-        self.contract = nn.Linear(width, width)
+        self.expand = Linear(width, width)
+        self.contract = Linear(width, width)
         self.norm2 = nn.LayerNorm(width)
 
     def forward(self, query_RD: Tensor, key_RCD: Tensor, value_RCD: Tensor, closed_RC: Tensor) -> Tensor:

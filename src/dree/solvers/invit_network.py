@@ -18,6 +18,7 @@ from dree.solvers.capture import side_by_side
 from dree.solvers.invit_layers import QueryLayer, View
 from dree.solvers.invit_views import Scene
 from dree.solvers.precision import lowered
+from dree.solvers.products import Linear, linear
 
 STARTS = ("one", "all")
 
@@ -73,11 +74,11 @@ class INViTNetwork(nn.Module):
         action = view(settings.action_view, anchored=depots > 0)
         self.views = nn.ModuleList([action, *(view(size, anchored=True) for size in settings.state_views)])
         seen, depth = len(self.views) * width, settings.decoder_layers + 1
-        self.query = nn.Linear(2 * seen - (0 if depots else width), width)
-        self.keys = nn.Linear(seen, depth * width)
-        self.values = nn.Linear(seen, depth * width)  # the last part, the pointer's, is never used, as in the original
+        self.query = Linear(2 * seen - (0 if depots else width), width)
+        self.keys = Linear(seen, depth * width)
+        self.values = Linear(seen, depth * width)  # the last part, the pointer's, is never used, as in the original
         self.decoder = nn.ModuleList(QueryLayer(width, settings.heads) for _ in range(settings.decoder_layers))
-        self.pointer = nn.Linear(width, width)
+        self.pointer = Linear(width, width)
 
     def forward(self, scene: Scene) -> Tensor:
         """The log-policy at some states: [R, K], minus infinity where an action is not allowed."""
@@ -98,7 +99,7 @@ class INViTNetwork(nn.Module):
         """Of every action the keys for each layer and for the pointer, and the values for each layer: [R, C, D]."""
         layers = self.settings.decoder_layers
         used = layers * self.settings.width
-        values = functional.linear(seen_RCE, self.values.weight[:used], self.values.bias[:used])
+        values = linear(seen_RCE, self.values.weight[:used], self.values.bias[:used])
         keys: Tensor = self.keys(seen_RCE)
         return keys.chunk(layers + 1, dim=2), values.chunk(layers, dim=2)
 

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from dree import kernels
 from dree.solvers.base import existing
+from dree.solvers.products import Linear, linear
 
 ATTENTION_NODES = 128  # up to this many nodes, a kernel attends to what is on a CUDA device
 NORM_NODES = 1024  # up to this many nodes, a kernel normalises what is on a CUDA device
@@ -26,11 +27,11 @@ class EncoderLayer(nn.Module):
     def __init__(self, width: int, heads: int, feed_forward: int, norm: type[NodeNorm]) -> None:
         super().__init__()
         self.heads = heads
-        self.query_key_value = nn.Linear(width, 3 * width, bias=False)
-        self.combine = nn.Linear(width, width)
+        self.query_key_value = Linear(width, 3 * width, bias=False)
+        self.combine = Linear(width, width)
         self.norm1 = norm(width)
-        self.expand = nn.Linear(width, feed_forward)
-        self.contract = nn.Linear(feed_forward, width)
+        self.expand = Linear(width, feed_forward)
+        self.contract = Linear(feed_forward, width)
         self.norm2 = norm(width)
 
     def forward(self, nodes_BND: Tensor, sizes_B: Tensor | None = None) -> Tensor:
@@ -52,9 +53,9 @@ class EncoderLayer(nn.Module):
         return {name: weight for name, weight in self.named_parameters() if not name.startswith("norm")}
 
 
-def _before_norm(linear: nn.Linear, x: Tensor) -> Tensor:
+def _before_norm(of: nn.Linear, x: Tensor) -> Tensor:
     """A linear map whose bias has no gradient: it shifts all nodes alike, which no norm over the nodes lets through."""
-    return functional.linear(x, linear.weight, linear.bias.detach())
+    return linear(x, of.weight, of.bias.detach())
 
 
 class NodeNorm(nn.Module):

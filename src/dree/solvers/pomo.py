@@ -13,7 +13,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn import functional
 
 from dree.errors import DreeError
 from dree.problems import Instances, State, Tours
@@ -23,6 +22,7 @@ from dree.solvers.decoding import ENDLESS, Decoder, kernels_serve, make_decoder
 from dree.solvers.divergence import kl_divergence
 from dree.solvers.layers import EncoderLayer, NodeNorm
 from dree.solvers.precision import autocast_precision, lowered
+from dree.solvers.products import linear
 from dree.solvers.sampling import sample, uniform_numbers
 
 # Of each kind of float, integers as wide, and the one with the bits of minus infinity.
@@ -147,7 +147,7 @@ class POMO(Solver):
         maps.append(self.combine.weight.T / math.sqrt(width))
         if self.rules.name == "tsp":
             maps.append(self.query_first.weight)
-        packed = functional.linear(nodes_BND, torch.cat(maps)).view(*nodes_BND.shape[:2], -1, width)
+        packed = linear(nodes_BND, torch.cat(maps)).view(*nodes_BND.shape[:2], -1, width)
         with torch.autocast(nodes_BND.device.type, enabled=False):
             bias = self.combine.bias / math.sqrt(width)
             offset = nodes_BND.to(bias.dtype) @ bias
