@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from pathlib import Path
-
-import numpy as np
 
 from dree.experiments import DEMO, RunFolder, RunSettings
 from dree.lifelong.checkpoint import save_checkpoint
@@ -28,7 +27,16 @@ def demo_run(path: Path, problem: str, epochs: tuple[int, ...] = (50,)) -> RunSe
 def run_with_gaps(
     path: Path, matrix: list[list[float]], tested: list[int], tasks: list[str], **settings: object
 ) -> Path:
-    """A run with this gap matrix; the settings are the paper's but for those given."""
+    """A run with this gap matrix; the settings are the paper's but for those given.
+
+    Where it was tested between the epochs that are given, its gaps were those of the one before.
+    """
     chosen = override(RunSettings(), {"device": "cpu", **settings})
-    RunFolder.create(path, chosen, {}).write_gaps(tested, np.array(matrix), tasks)
+    write_all_gaps(RunFolder.create(path, chosen, {}), matrix, tested, tasks)
     return path
+
+
+def write_all_gaps(folder: RunFolder, matrix: list[list[float]], tested: list[int], tasks: list[str]) -> None:
+    """A gap matrix with a row for every epoch after which the run was tested."""
+    every = sorted({*range(0, tested[-1], folder.settings().test_every), *tested})
+    folder.write_gaps(every, [matrix[bisect_right(tested, epoch) - 1] for epoch in every], tasks)

@@ -113,6 +113,37 @@ def test_bad_rows_are_shown_where_the_depot_is_missing_or_elsewhere(write):
         assert words in result.stderr
 
 
+DATES = "no date tells whether the day or the month comes first"
+SWAPPED = "latitude and longitude are swapped, for 2 of 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "bad", "words"),
+    [
+        ("id,date,lat,lon,kg\na,04/06/2022,48,11,3\nb,05/06/2022,48,11,many\n", ["3: the demand is not a"], [DATES]),
+        ("id,lat,lon,kg\na,114,22,3\nb,114,22,99\nc,,22,3\n", ["3: the demand is over", "4: the lat"], [SWAPPED]),
+        ("id,lat,lon,kg\na,48,11,x\nb,,11,y\n", ["3: the latitude is missing"], ["No cell of the column 'kg'"]),
+        ("id,date,lat,lon,kg\na,04/06/2022,114,22,3\nb,,114,22,-1\n", ["3: the demand is neg"], [SWAPPED, DATES]),
+        ("id;x;y;kg\na;1.234;5;1\nb;7;8;2\nc;1;2;3;4\n", ["4: more cells"], ["The column 'x' has 1.234"]),
+        ("type,lat,lon,kg\ndepot,48,11,\ndepot,49,11,\n,48,12,-1\n", ["4: the demand is neg"], ["several depots"]),
+    ],
+)  # fmt: skip
+def test_bad_rows_are_shown_beside_all_that_is_wrong_with_the_whole_file(write, text, bad, words):
+    result = dree("orders", "check", str(write(text)), "--capacity", "20")
+    assert result.returncode == 2
+    assert f"Bad rows, which are left out: {len(bad)}\n" in result.stdout
+    for row in bad:
+        assert f"  line {row}" in result.stdout
+    for each in words:
+        assert each in " ".join(result.stderr.split())
+
+
+def test_no_rows_are_called_good_where_the_file_could_not_be_judged(write):
+    result = dree("orders", "check", str(write("id,date,lat,lon\na,04/06/2022,48,11\n")))
+    assert DATES in " ".join(result.stderr.split())
+    assert "bad rows" not in result.stdout.lower()
+
+
 def test_a_user_meets_a_sentence_and_no_traceback(write):
     result = dree("orders", "check", str(write("a,b\n1,2\n")))
     assert (result.returncode, result.stdout) == (2, "")

@@ -15,7 +15,7 @@ from dree.experiments import Run, RunFolder, load_solver
 from dree.experiments.material import load_material
 from dree.report.comparison_page import write_comparison_page
 from dree.report.run_page import write_run_page
-from run_folders import demo_run
+from run_folders import demo_run, write_all_gaps
 from small_runs import SMALL, as_options
 
 LAWS = ["E", "C", "G", "U", "R", "GM"]
@@ -43,7 +43,7 @@ def gone(tmp_path_factory) -> Path:
     """The folder of a finished run whose method cannot be imported here."""
     path = tmp_path_factory.mktemp("results") / "group/run"
     folder = RunFolder(with_settings(path, method="gone.Rehearse", options={"kept": 16}, batches=None))
-    folder.write_gaps([0, 50], [[9.0] * 6, [2.0] * 6], LAWS)
+    write_all_gaps(folder, [[9.0] * 6, [2.0] * 6], [0, 50], LAWS)
     folder.append("metrics.jsonl", {"epoch": 1, "task": "E20", "loss": 1.0, "cost": 1.0, "replays": 4, "improved": 0.5})
     return path
 
@@ -91,7 +91,7 @@ def test_options_that_its_class_has_no_more_are_as_recorded_and_only_going_on_re
 
 def test_runs_of_a_solver_that_is_not_here_can_be_measured_drawn_and_kept(tmp_path):
     path = with_settings(tmp_path / "group/run", base="gone.Near", solver={"eagerness": 4.0})
-    RunFolder(path).write_gaps([0, 50], [[9.0] * 6, [2.0] * 6], LAWS)
+    write_all_gaps(RunFolder(path), [[9.0] * 6, [2.0] * 6], [0, 50], LAWS)
     assert "2.00" in invoke("metrics", path)
     invoke("plot", "curves", path, "--out", tmp_path / "curves.svg")
     invoke("results", "add", path, "--folder", tmp_path / "kept")

@@ -44,7 +44,7 @@ def check(
 
     The exit code is 0 where there is something to route, 1 where not, 2 where the file cannot be read.
     """
-    from dree.data.orders import DepotError, read_orders
+    from dree.data.orders import WholeFileError, read_orders
     from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
 
     try:
@@ -54,8 +54,8 @@ def check(
             depot=None if depot is None else parse_depot(depot),
             capacity=None if capacity is None else parse_capacity(capacity),
         )
-    except DepotError as error:
-        _show(error.read, everything)
+    except WholeFileError as error:
+        _show(error.read, everything, whole=False)
         raise
     _show(read, everything)
     stops = sum(len(day.places) for day in read.days)
@@ -65,8 +65,8 @@ def check(
     say(f"Stops to route: {stops}, days: {len(read.days)}.")
 
 
-def _show(read: OrderFile, everything: bool) -> None:
-    """All that was understood of a file, and what was not."""
+def _show(read: OrderFile, everything: bool, whole: bool = True) -> None:
+    """All that was understood of a file, and what was not; of one that could not be read as a whole, what is known."""
     console.print(_understood(read))
     for note in read.notes:
         say(f"Note: {note}")
@@ -75,7 +75,7 @@ def _show(read: OrderFile, everything: bool) -> None:
         console.print(_days(read.days if everything else read.days[:FEW]))
         if len(read.days) > FEW and not everything:
             say(f"... and {len(read.days) - FEW} more days, to {read.days[-1].day}. All of them: --all")
-    if not read.headings_alone:
+    if read.bad or (whole and not read.headings_alone):
         _say_bad(read.bad, everything)
 
 
@@ -91,7 +91,7 @@ def _understood(read: OrderFile) -> Table:
     kind = "latitude and longitude" if "lat" in read.columns else "x and y"
     lines = {
         "text": f"{read.encoding}, delimiter {DELIMITERS.get(read.delimiter, read.delimiter)}, "
-        f"decimal {MARKS[read.decimal]}",
+        f"decimal {MARKS.get(read.decimal, 'mark not clear')}",
         "place": f"{kind}: columns {', '.join(read.columns[meaning] for meaning in place)}{_around(read.days)}",
     }
     if read.rows:  # columns without anything in them are passed over

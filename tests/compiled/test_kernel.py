@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from pickle import UnpicklingError
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dree.compiled import kernel as module
-from dree.compiled.kernel import Kernel
+from dree.compiled.kernel import Kernel, remove_earlier
 
 
 def add(numbers):
@@ -40,11 +42,13 @@ def test_where_nothing_can_be_kept_kernels_are_compiled_all_the_same(monkeypatch
 
 
 @pytest.mark.parametrize("error", [OSError("no space left"), EOFError(), UnpicklingError("truncated")])
-def test_where_what_is_kept_is_damaged_kernels_are_compiled_again(monkeypatch, error):
+def test_where_what_is_kept_is_damaged_kernels_are_compiled_again(monkeypatch, tmp_path, error):
     compile_, numbers = module.njit, np.zeros(2)
 
     def damaged(*_):
         raise error
+
+    damaged.stats = SimpleNamespace(cache_path=str(tmp_path))
 
     def damaging(*, cache=False, **options):
         return (lambda function: damaged) if cache else compile_(**options)
@@ -54,3 +58,54 @@ def test_where_what_is_kept_is_damaged_kernels_are_compiled_again(monkeypatch, e
     kernel(numbers)
     kernel(numbers)
     assert (numbers == 2).all()
+
+
+OURS, EARLIER, PROCESSOR = "0" * 12, "a" * 12, "b" * 12
+KEPT = [
+    f"test_kernel.add-8-16-True-{OURS}-{PROCESSOR}-18.py311.nbi",
+    f"test_kernel.add-8-16-True-{OURS}-{EARLIER}-18.py312.1.nbc",  # for another processor
+    f"test_kernel.add_more-8-{EARLIER}-{PROCESSOR}-30.py311.nbi",
+    f"other.add-8-{EARLIER}-{PROCESSOR}-18.py311.nbi",
+    "test_kernel.cpython-311.pyc",
+    "test_kernel.add-notes.txt",
+]
+LEFT_OVER = [
+    f"test_kernel.add-8-16-True-{EARLIER}-{PROCESSOR}-18.py311.nbi",
+    f"test_kernel.add-8-16-True-{EARLIER}-{PROCESSOR}-18.py311.1.nbc",
+    f"test_kernel.add-4-4-False-{EARLIER}-19.py311.1.nbc",  # as names were once
+    f"test_kernel.add-{EARLIER}-{PROCESSOR}-18.py311.nbi",
+]
+
+
+def test_what_was_kept_of_earlier_files_is_removed_and_nothing_else(tmp_path):
+    for name in (*KEPT, *LEFT_OVER):
+        (tmp_path / name).touch()
+    remove_earlier(tmp_path, add, OURS)
+    assert {file.name for file in tmp_path.iterdir()} == set(KEPT)
+
+
+def test_files_that_are_gone_already_or_cannot_be_removed_are_no_matter(monkeypatch, tmp_path):
+    for name in LEFT_OVER:
+        (tmp_path / name).touch()
+    refused = iter([FileNotFoundError(), PermissionError()])
+    remove = Path.unlink
+
+    def unlink(path):
+        for error in refused:
+            raise error
+        remove(path)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    remove_earlier(tmp_path, add, OURS)
+    assert len(list(tmp_path.iterdir())) == 2
+    remove_earlier(tmp_path / "nowhere", add, OURS)
+
+
+def test_a_kernel_of_new_files_takes_the_place_of_the_old_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "kernel.py"))
+    for text in ("a", "b"):
+        (tmp_path / "vectors.py").write_text(text)
+        kernel = Kernel(add, 7)
+        kernel(np.zeros(2))
+    kept = Path(kernel._run.stats.cache_path).glob("test_kernel.add-7-*.nbi")
+    assert [file.name.startswith(f"test_kernel.{add.__qualname__}-") for file in kept] == [True]

@@ -6,14 +6,17 @@ import math
 import os
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 import torch
 
 from dree.errors import DreeError
 from dree.evaluation import reference
-from dree.evaluation.classical import CLASSICAL_SOLVERS, HGS, FastTSP, Gurobi, classical_solver
+from dree.evaluation.classical import CLASSICAL_SOLVERS, HGS, FastTSP, Gurobi, Problem, classical_solver, hgs
 from dree.evaluation.classical.gurobi import cycles
+from dree.evaluation.classical.hgs import TimedHGS
 from dree.evaluation.reference import reference_costs
 from dree.problems import Instances
 from dree.problems.check import check_tsp
@@ -129,3 +132,64 @@ def test_without_a_licence_gurobi_says_so(tmp_path):
 def test_cycles_of_edges():
     assert cycles([(0, 2), (2, 4), (0, 4), (1, 3), (3, 5), (1, 5)]) == [[0, 2, 4], [1, 3, 5]]
     assert cycles([(0, 1), (1, 2), (2, 3), (0, 3)]) == [[0, 1, 2, 3]]
+
+
+@pytest.fixture
+def shared_processor(monkeypatch):
+    """A search whose process has half of a processor, and that stops by its processor's time, as HGS does."""
+    asked = []
+
+    def search(problem, *, nbIter, timeLimit, seed):
+        asked.append(timeLimit)
+        worked = time.process_time()
+        while (used := time.process_time() - worked) < timeLimit:
+            if used > (time.perf_counter() - began) / 2:
+                time.sleep(0.002)
+        return [[1, 2, 3]] if seed == 1 else [[1], [2], [3]]
+
+    began = time.perf_counter()
+    monkeypatch.setattr(hgs, "_search", search)
+    return asked
+
+
+SQUARE = Problem(np.array([[0.0, 0], [0, 1], [1, 1], [1, 0]]), np.array([0, 1, 1, 1]), 3)
+
+
+def test_hgs_keeps_to_the_clock_where_it_has_a_share_of_its_processor_only(shared_processor):
+    began = time.perf_counter()
+    assert TimedHGS(1.0).solve(SQUARE) == [[1, 2, 3]]
+    assert time.perf_counter() - began < 1.5
+    first, second = shared_processor
+    assert first == pytest.approx(0.2, abs=0.01)
+    assert second < 0.5  # about half of the 0.6 s that are left
+
+
+def test_hgs_answers_in_time_with_what_it_has_if_its_share_shrinks(monkeypatch):
+    def search(problem, *, nbIter, timeLimit, seed):
+        if seed > 1:
+            time.sleep(30)
+        worked = time.process_time()
+        while time.process_time() - worked < timeLimit:
+            pass
+        return [[1, 2, 3]]
+
+    monkeypatch.setattr(hgs, "_search", search)
+    began = time.perf_counter()
+    assert TimedHGS(0.5).solve(SQUARE) == [[1, 2, 3]]
+    assert time.perf_counter() - began < 5
+
+
+def test_a_first_search_that_fails_is_an_error(monkeypatch):
+    def search(problem, **_):
+        raise ValueError("It is Monday.")
+
+    monkeypatch.setattr(hgs, "_search", search)
+    with pytest.raises(ValueError, match="Monday"):
+        TimedHGS(0.5).solve(SQUARE)
+
+
+def test_a_search_by_the_clock_has_the_time_until_a_moment_but_never_more_than_its_own():
+    assert FastTSP(2.0).until(time.time() + 100).seconds == 2.0
+    assert 0.1 < FastTSP(2.0).until(time.time() + 0.5).seconds <= 0.5
+    assert FastTSP(2.0, searches=1).until(time.time() - 1) == FastTSP(0.001, searches=1)
+    assert HGS().until(time.time()) == HGS()

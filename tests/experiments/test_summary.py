@@ -147,6 +147,8 @@ def test_a_run_that_was_never_tested_is_refused(tmp_path):
         "epoch,E,C,G,U,R,GM\n0,1,2,3,4,5,x\n",
         "epoch,E,C,G,U,R,GM\n20,1,2,3,4,5,6\n0,1,2,3,4,5,6\n",
         "epoch,somewhere\n0,1\n",
+        "epoch,E,C,G,U,R,GM\n0,1,2,3,4,5,6\n40,1,2,3,4,5,6\n",
+        "epoch,E,C,G,U,R,GM\n20,1,2,3,4,5,6\n",
     ],
 )
 @pytest.mark.parametrize("reading", [run_metrics, read_run])
@@ -157,3 +159,11 @@ def test_a_damaged_gap_matrix_is_named_whoever_reads_it(tmp_path, reading, text)
         reading(run)
     assert str(caught.value).startswith(f"{run / 'gaps.csv'} is damaged: ")
     assert str(caught.value).endswith("Restore it from where it was kept.")  # it has no checkpoint
+
+
+def test_the_epoch_whose_row_is_missing_is_named(tmp_path):
+    run = run_with_gaps(tmp_path / "run", constant(9.0, 2.0), END, LAWS)
+    lines = (run / "gaps.csv").read_text().splitlines(keepends=True)
+    (run / "gaps.csv").write_text("".join(line for line in lines if not line.startswith("540,")))
+    with pytest.raises(DreeError, match=r"it lacks a row for epoch 540, after which the run was tested\. Restore it"):
+        run_metrics(run)

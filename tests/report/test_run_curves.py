@@ -17,7 +17,7 @@ EPOCHS = [0, 50, 100]
 
 def run(path, last, **settings):
     matrix = [[30.0] * 6, [20.0] * 6, [last + column for column in range(6)]]
-    return run_with_gaps(path, matrix, EPOCHS, LAWS, epochs=100, **settings)
+    return run_with_gaps(path, matrix, EPOCHS, LAWS, epochs=100, test_every=50, **settings)
 
 
 def lines(axes):
@@ -63,8 +63,13 @@ def test_of_finer_tests_the_principal_tasks_are_drawn(tmp_path):
     assert [lines(axes)[0][0] for axes in figure.subfigs[0].axes] == [0, 8, 16, 24, 32, 40]
 
 
+def half_a_run(path):
+    settings = {"epochs": 100, "test_every": 50, "method": OWN}
+    return run_with_gaps(path, [[30.0] * 6, [20.0] * 6], EPOCHS[:2], LAWS, **settings)
+
+
 def test_an_unfinished_run_is_drawn_as_far_as_it_is(tmp_path):
-    half = run_with_gaps(tmp_path / "half", [[30.0] * 6, [20.0] * 6], EPOCHS[:2], LAWS, epochs=100, method=OWN)
+    half = half_a_run(tmp_path / "half")
     (column,) = run_curves([run(tmp_path / "whole", 5.0), half]).subfigs
     assert [len(gaps) for gaps in lines(column.axes[0])] == [3, 2]
 
@@ -79,10 +84,9 @@ def test_a_mean_curve_is_the_mean_of_the_runs_behind_its_label(tmp_path):
 
 
 def test_mean_curves_have_the_epochs_at_which_all_were_tested_as_far_as_they_have_come(tmp_path):
-    often = run_with_gaps(
-        tmp_path / "often", [[float(t)] * 6 for t in range(5)], [0, 25, 50, 75, 100], LAWS, epochs=100
-    )
-    half = run_with_gaps(tmp_path / "half", [[30.0] * 6, [20.0] * 6], EPOCHS[:2], LAWS, epochs=100, method=OWN)
+    matrix = [[float(t)] * 6 for t in range(5)]
+    often = run_with_gaps(tmp_path / "often", matrix, [0, 25, 50, 75, 100], LAWS, epochs=100, test_every=25)
+    half = half_a_run(tmp_path / "half")
     axes = mean_curves({"often": [often], "half": [half]}).axes[0]
     drawn = [line for line in axes.get_lines() if line.get_label() != "_best"]
     assert [list(line.get_xdata()) for line in drawn] == [[0, 50, 75, 100]] * 2

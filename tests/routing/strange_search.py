@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dree.evaluation.classical.base import ClassicalSolver, SolverError
+from dree.evaluation.classical.base import ClassicalSolver, SolverError, TimedSolver
 
 
 @dataclass(frozen=True)
@@ -27,3 +27,14 @@ class Strange(ClassicalSolver):
             raise SolverError("It is Monday.")
         everything = list(range(1, len(problem.coords)))
         return {"nothing": [], "overloads": [everything], "forgets": [[1]], "longer": problem.begin}[self.way]
+
+
+@dataclass(frozen=True)
+class Clock(TimedSolver):
+    """It says how much time it was given."""
+
+    package: ClassVar[str] = "hygese"
+    problems: ClassVar[tuple[str, ...]] = ("cvrp",)
+
+    def solve(self, problem):
+        raise SolverError(f"seconds={self.seconds}")

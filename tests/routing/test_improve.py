@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from strange_search import Strange
+from strange_search import Clock, Strange
 
 from dree.errors import DreeError
 from dree.evaluation.classical import FastTSP, PyVRP
@@ -121,6 +122,15 @@ def test_a_search_that_does_not_end_is_ended(monkeypatch, strange):
     better, share = improved(plan, 0.1)
     assert better is plan
     assert "status -9" in share.note
+
+
+def test_what_is_done_before_the_search_is_part_of_its_time(monkeypatch, strange):
+    strange("")
+    monkeypatch.setattr(improve, "searcher", lambda plan, seconds: Clock(seconds))
+    monkeypatch.setattr(improve, "as_problem", lambda plan: time.sleep(0.4) or as_problem(plan))
+    _, share = improved(a_plan(8, capacity=10), 1.0)
+    given = float(share.note.partition("seconds=")[2].split()[0])
+    assert Clock.least <= given < 1.0 - 0.4
 
 
 def test_the_search_goes_by_problem_and_size():

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 
-from dree.data.orders_depot import HOW, Depots, at_depot, check_distance, find_depots
+from dree.data.orders_depot import HOW, Depots, Place, at_depot, check_distance, find_depots, marked_rows
 from dree.data.orders_options import capacity_option, check_capacity, decimals
 from dree.data.orders_rows import Rows
 from dree.data.orders_table import BadRow, Table, read_table
@@ -20,8 +21,9 @@ from dree.tasks.orders import Orders
 
 NO_COLUMNS: Mapping[str, str] = {}
 NAMED = 5  # orders at the depot, columns of numbers
+UNKNOWN = Depots(None, {}, frozenset(), "not known")
 
-__all__ = ["BadRow", "DepotError", "OrderFile", "read_orders"]
+__all__ = ["BadRow", "OrderFile", "WholeFileError", "read_orders"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,7 @@ class OrderFile:
     bad: tuple[BadRow, ...]  # sorted by line
     encoding: str
     delimiter: str
-    decimal: str  # the decimal mark
+    decimal: str  # the decimal mark; empty where it is not clear
     columns: Mapping[str, str]  # meaning -> name of the column, such as date -> ds
     depot: str  # how it was found, in words
     notes: tuple[str, ...]  # sentences that a person should read: what was assumed, what is not used
@@ -54,8 +56,8 @@ class OrderFile:
         return self.days
 
 
-class DepotError(DreeError):
-    """There is no depot, or one too far away; `read` is what was understood of the file, all but its days."""
+class WholeFileError(DreeError):
+    """What is wrong with a file as a whole; `read` is what was understood of it and of its rows, all but its days."""
 
     def __init__(self, words: str, read: OrderFile) -> None:
         """Keep what was read beside the words."""
@@ -74,36 +76,78 @@ def read_orders(
     if capacity is not None:
         check_capacity(capacity)
     table = read_table(path, columns)
-    rows = Rows.of(table)
-    days = rows.days(columns.get("dates"))
-    depots = find_depots(rows, days, depot)
-    stops = [index for index in range(len(days)) if index not in depots.rows]
-    rows.judge_days(days, stops)
-    demands = None if capacity is None else rows.demands(stops, capacity)
-    rows.judge_repeated(days, stops)
-    centre = rows.judge_far(stops)
-    there = [] if capacity is None else at_depot(rows, depots, days, stops)
-    by_day = _by_day(days, sorted({*stops} & {*rows.clean()} - {*there}))
-    read = OrderFile(
-        path,
-        (),
-        len(table.rows),
-        tuple(sorted([*table.bad, *rows.bad()], key=lambda row: row.line)),
-        table.encoding,
-        table.delimiter,
-        rows.mark,
-        {meaning: column.name for meaning, column in table.columns.items()},
-        depots.how,
-        (*table.notes, *depots.notes, *_notes(table, rows, capacity, columns), *_handed_over(table, there)),
-        _command(path, columns, depot, capacity),
-    )
+    command = _command(path, columns, depot, capacity)
     try:
-        check_distance(rows, depots, centre)
-        found = [_day(rows, day, part, depots, demands, capacity) for day, part in sorted(by_day.items())]
+        rows = Rows.of(table)
     except DreeError as error:
-        raise DepotError(str(error), read) from None
+        raise WholeFileError(str(error), _read(table, None, UNKNOWN, (), command)) from None
+    faults: list[str] = []
+    with _noted(faults):
+        rows.judge_places()
+    days, depots, demands = _judged(rows, columns.get("dates"), depot, capacity, faults)
+    stops = [index for index in range(len(days)) if index not in depots.rows]
+    centre, there = None, []
+    if not faults:
+        rows.judge_repeated(days, stops)
+        centre = rows.judge_far(stops)
+        there = [] if capacity is None else at_depot(rows, depots, days, stops)
+    by_day = _by_day(days, sorted({*stops} & {*rows.clean()} - {*there}))
+    notes = (*_notes(table, rows, capacity, columns), *_handed_over(table, there))
+    read = _read(table, rows, depots, notes, command)
+    found: list[Orders] = []
+    if not faults:
+        with _noted(faults):
+            check_distance(rows, depots, centre)
+            found = [_day(rows, day, part, depots, demands, capacity) for day, part in sorted(by_day.items())]
+    if faults:
+        raise WholeFileError(" ".join(faults), read)
     waiting = {day: tuple(map(table.name, part)) for day, part in _by_day(days, there).items()}
     return replace(read, days=tuple(replace(day, at_depot=waiting.get(day.day, ())) for day in found))
+
+
+def _judged(
+    rows: Rows, order: str | None, given: Place | None, capacity: Decimal | None, faults: list[str]
+) -> tuple[list[str], Depots, list[Decimal] | None]:
+    """The days of rows, the depots and the demands, with reasons against stops; what is wrong with all is noted."""
+    days = [""] * len(rows.reasons)
+    depots, demands, known = replace(UNKNOWN, rows=frozenset(marked_rows(rows))), None, False
+    with _noted(faults):
+        days, known = rows.days(order), True
+    with _noted(faults if known else []):  # without days several depots may be one for each
+        depots = find_depots(rows, days, given)
+    stops = [index for index in range(len(days)) if index not in depots.rows]
+    if known:
+        rows.judge_days(days, stops)
+    if capacity is not None:
+        with _noted(faults):
+            demands = rows.demands(stops, capacity)
+    return days, depots, demands
+
+
+@contextmanager
+def _noted(faults: list[str]) -> Iterator[None]:
+    """Note what is wrong with a file and go on, so that all of it can be said at once."""
+    try:
+        yield
+    except DreeError as error:
+        faults.append(str(error))
+
+
+def _read(table: Table, rows: Rows | None, depots: Depots, notes: Sequence[str], command: str) -> OrderFile:
+    """What was understood of a file, but for its days; without rows, not even how its numbers are written."""
+    return OrderFile(
+        table.path,
+        (),
+        len(table.rows),
+        tuple(sorted([*table.bad, *(rows.bad() if rows else ())], key=lambda row: row.line)),
+        table.encoding,
+        table.delimiter,
+        rows.mark if rows else "",
+        {meaning: column.name for meaning, column in table.columns.items()},
+        depots.how,
+        (*table.notes, *depots.notes, *notes),
+        command,
+    )
 
 
 def _by_day(days: Sequence[str], chosen: Sequence[int]) -> dict[str, list[int]]:

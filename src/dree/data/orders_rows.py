@@ -47,7 +47,7 @@ class Rows:
 
     @staticmethod
     def of(table: Table) -> Rows:
-        """The rows of a table, with their places."""
+        """The rows of a table, with their places, of which as yet only those are judged that are no numbers."""
         mark = _mark(table)
         first, second = ("lon", "lat") if table.geographic else ("x", "y")
         columns = [[plain_number(cell, mark) for cell in table.cells(meaning)] for meaning in (first, second)]
@@ -55,10 +55,6 @@ class Rows:
         rows = Rows(table, mark, np.array(pairs, np.float64).reshape(-1, 2), [""] * len(table.rows))
         for meaning, numbers in ((second, columns[1]), (first, columns[0])):
             rows._judge_numbers(meaning, numbers)
-        if table.geographic:
-            rows._judge_degrees()
-        else:
-            rows._reject(np.abs(rows.places).max(1) > LARGEST, TOO_LARGE)
         return rows
 
     def clean(self) -> list[int]:
@@ -73,6 +69,13 @@ class Rows:
     def reject(self, index: int, reason: str) -> None:
         """Note a reason against a row, unless there is one."""
         self.reasons[index] = self.reasons[index] or reason
+
+    def judge_places(self) -> None:
+        """Reject impossible places; refuse the file where latitude and longitude are swapped."""
+        if self.table.geographic:
+            self._judge_degrees()
+        else:
+            self._reject(np.abs(self.places).max(1) > LARGEST, TOO_LARGE)
 
     def days(self, order: str | None) -> list[str]:
         """The day of every row, by its date or else by the name of the file."""

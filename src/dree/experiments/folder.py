@@ -238,6 +238,8 @@ class RunFolder:
             epochs = [int(row[0]) for row in rows]
             if any(later <= earlier for earlier, later in pairwise(epochs)):
                 raise ValueError("its epochs do not increase from line to line")
+            if absent := sorted(set(range(0, epochs[-1], self.settings().test_every)) - set(epochs)):
+                raise ValueError(f"it lacks a row for epoch {absent[0]}, after which the run was tested")
             matrix = np.array([[float(cell) for cell in row[1:]] for row in rows])
             if not np.isfinite(matrix).all():
                 raise ValueError("it has gaps that are not finite")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import importlib.metadata
 import importlib.util
+import time
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +89,10 @@ class ClassicalSolver(ABC):
     def solve(self, problem: Problem) -> Routes:
         """Good routes, none if there are no feasible ones; called in a worker process, which a crash takes with it."""
 
+    def until(self, moment: float) -> Self:
+        """The same, which answers at this moment of `time.time()` if it stops by the clock."""
+        return self
+
     def made(self) -> dict[str, Any]:
         """How a tour was found: the solver's name, its version and its settings. Its package must be installed."""
         if importlib.util.find_spec(self.package.replace("-", "_")) is None:
@@ -98,6 +103,24 @@ class ClassicalSolver(ABC):
         for name in names:
             if getattr(self, name) < least:
                 raise DreeError(f"The number of {name} must be at least {least:g}, not {getattr(self, name)}.")
+
+
+@dataclass(frozen=True)
+class TimedSolver(ClassicalSolver):
+    """A solver that stops by the clock, so its tours do not repeat."""
+
+    repeatable: ClassVar[bool] = False
+    least: ClassVar[float] = 0.001
+
+    seconds: float = 5.0
+
+    def __post_init__(self) -> None:
+        """Refuse searches that take no time."""
+        self._at_least(self.least, "seconds")
+
+    def until(self, moment: float) -> Self:
+        """The same with less time, if there is not as much until that moment."""
+        return replace(self, seconds=max(self.least, min(self.seconds, moment - time.time())))
 
 
 def bins(demands: NDArray[np.int64], capacity: int) -> int:

@@ -7,26 +7,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from dree.evaluation.classical.base import ClassicalSolver, Problem, Routes
+from dree.evaluation.classical.base import Problem, Routes, TimedSolver
 
 LARGEST = 65535  # its distances are whole numbers of 16 bits
 SHARES = (0.9999, 0.93, 0.87)  # of that range: each rounds the distances otherwise, and so searches otherwise
 
 
 @dataclass(frozen=True)
-class FastTSP(ClassicalSolver):
+class FastTSP(TimedSolver):
     """The best tour of up to three searches of `seconds` each. It stops by the clock, so its tours do not repeat."""
 
     package: ClassVar[str] = "fast-tsp"
     problems: ClassVar[tuple[str, ...]] = ("tsp",)
-    repeatable: ClassVar[bool] = False
 
     seconds: float = 0.2
     searches: int = len(SHARES)
 
     def __post_init__(self) -> None:
         """Refuse searches that take no time."""
-        self._at_least(0.001, "seconds")
+        super().__post_init__()
         self._at_least(1, "searches")
 
     def solve(self, problem: Problem) -> Routes:

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dree.evaluation.classical.base import ClassicalSolver, Problem, Routes, bins
+from dree.evaluation.classical.base import Problem, Routes, TimedSolver, bins
 
 LARGEST = 1e5  # of its whole distances: with larger ones its penalties reach their limit, and its routes get bad
 LARGEST_LOAD = 10**9  # of its capacities, so that penalties for loads stay within its integers
 
 
 @dataclass(frozen=True)
-class PyVRP(ClassicalSolver):
-    """The best routes that are found in `seconds`. It stops by the clock, so they do not repeat."""
+class PyVRP(TimedSolver):
+    """The best routes that are found in `seconds`, its preparations included."""
 
     package: ClassVar[str] = "pyvrp"
     problems: ClassVar[tuple[str, ...]] = ("cvrp",)
-    repeatable: ClassVar[bool] = False
 
-    seconds: float = 5.0
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        """Refuse searches that take no time."""
-        self._at_least(0.001, "seconds")
 
     def solve(self, problem: Problem) -> Routes:
         """Feasible routes, from those to begin with if there are any; none where none were found."""
+        ends = time.perf_counter() + self.seconds
         import pyvrp
-        from pyvrp.stop import MaxRuntime
 
         assert problem.demands is not None
         distances = problem.matrix()
@@ -51,8 +46,10 @@ class PyVRP(ClassicalSolver):
         begin = None
         if problem.begin is not None:
             begin = pyvrp.Solution(data, [[node - 1 for node in route] for route in problem.begin])
-        stop = MaxRuntime(self.seconds)
-        best = pyvrp.solve(data, stop, self.seed, collect_stats=False, initial_solution=begin).best
+        search = pyvrp.solve(
+            data, lambda _: time.perf_counter() >= ends, self.seed, collect_stats=False, initial_solution=begin
+        )
+        best = search.best
         if not best.is_feasible():
             return []
         return [[visit.idx + 1 for visit in route if visit.is_client()] for route in best.routes()]

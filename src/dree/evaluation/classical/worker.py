@@ -38,12 +38,16 @@ class Worker:
         self._stop()
         self._log.close()
 
-    def solve(self, problem: Problem, limit: float | None = None) -> Routes:
-        """The solver's routes; none if it found no feasible ones. After `limit` seconds its process is killed."""
+    def solve(self, problem: Problem, limit: float | None = None, until: float | None = None) -> Routes:
+        """The solver's routes; none if it found no feasible ones.
+
+        A solver that goes by the clock is to answer at the moment `until` of `time.time()`, whatever it takes to start
+        its process and to tell it the problem. After `limit` seconds that process is killed.
+        """
         trivial = problem.trivial()
         if trivial is not None:
             return trivial
-        line = self._ask(json.dumps(problem.as_plain()), limit)
+        line = self._ask(json.dumps({"until": until, **problem.as_plain()}), limit)
         answer: dict[str, Any] = (
             json.loads(line) if line else {"error": f"its process ended with status {self._stop()}."}
         )

@@ -17,7 +17,10 @@ from dree.evaluation.classical.base import ClassicalSolver, Problem, SolverError
 def answer(solver: ClassicalSolver, line: str) -> dict[str, Any]:
     """The routes of one problem, or what went wrong."""
     try:
-        return {"routes": solver.solve(Problem.from_plain(json.loads(line)))}
+        values = json.loads(line)
+        problem = Problem.from_plain(values)
+        chosen = solver if values["until"] is None else solver.until(values["until"])
+        return {"routes": chosen.solve(problem)}
     except SolverError as error:
         return {"error": str(error)}
     except Exception as error:
