@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dree.reproduce.flops import experience, published_flops, replay_flops
+from dree.solvers import products
 
 
 def test_the_papers_formula_adds_something_for_each_depot_return():
@@ -23,3 +24,13 @@ def test_twice_the_instances_take_twice_the_operations(base):
     one, two = (replay_flops(*experience(base, "tsp", 8, batch)) for batch in (1, 2))
     assert one[1] > one[0] > 0
     assert two[1] == pytest.approx(2 * one[1], rel=0.05)
+
+
+@pytest.mark.skipif(products.LINEAR is None, reason="this PyTorch has no such operator")
+@pytest.mark.parametrize("base", ["pomo", "invit"])
+def test_operations_are_counted_whichever_library_multiplies(monkeypatch, base):
+    counted = []
+    for wide in (False, True):
+        monkeypatch.setattr(products, "_wide", lambda wide=wide: wide)
+        counted.append(replay_flops(*experience(base, "tsp", 8, 16)))
+    assert counted[0] == counted[1]

@@ -10,12 +10,10 @@ from torch.nn import functional
 
 from dree.randomness import named_generator
 from dree.solvers import make_solver, products
-from dree.solvers.products import FEW, Linear, linear
+from dree.solvers.products import FEW, LINEAR, Linear, linear
 from dree.tasks import principal
 
-needs_operator = pytest.mark.skipif(
-    not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this PyTorch has no such operator"
-)
+needs_operator = pytest.mark.skipif(LINEAR is None, reason="this PyTorch has no such operator")
 
 
 @pytest.fixture

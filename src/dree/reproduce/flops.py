@@ -7,6 +7,7 @@ added by the rules below.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -21,6 +22,7 @@ from dree.reproduce.base import Choice, Experiment, Found
 from dree.reproduce.table3 import BASES
 from dree.settings import build
 from dree.solvers import make_solver
+from dree.solvers.products import LINEAR
 from dree.tasks import principal
 
 SIZES = (20, 50, 100)
@@ -41,10 +43,17 @@ def attention_backward_flops(
     return 10 * batch * heads * rows * key[2] * width
 
 
+def linear_flops(x: Sequence[int], weight: Sequence[int], *_: object, **__: object) -> int:
+    """A linear map of the last dimension."""
+    return 2 * math.prod(x) * weight[0]
+
+
 UNKNOWN_TO_TORCH = {
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention_flops,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: attention_backward_flops,
 }
+if LINEAR is not None:
+    UNKNOWN_TO_TORCH[LINEAR] = linear_flops
 
 
 def experience(base: str, problem: str, size: int, batch: int = BATCH) -> tuple[Learner, Experience]:

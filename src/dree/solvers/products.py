@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 HALF_USED = "znver5"  # a processor, as LLVM calls it, of whose width MKL uses half
+LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # by which PyTorch's own compiler calls oneDNN
 FEW = 32  # rows: with fewer, preparing a product takes longer than the product
 
 
@@ -38,18 +39,17 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 @cache
 def _wide() -> bool:
-    """Whether oneDNN is faster here, and PyTorch has the operator by which its own compiler calls it."""
+    """Whether oneDNN is faster here, and can be called."""
     try:
         from llvmlite.binding import get_host_cpu_name
     except (ImportError, OSError):  # OSError: the compiler itself cannot be loaded
         return False
-    available = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    has_operator = available and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    return get_host_cpu_name() == HALF_USED and has_operator
+    available: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return get_host_cpu_name() == HALF_USED and available and LINEAR is not None
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(x.contiguous(), weight, bias, "none", [], "")
+    product: Tensor = LINEAR(x.contiguous(), weight, bias, "none", [], "")
     return product
 
 
