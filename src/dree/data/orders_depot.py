@@ -36,23 +36,23 @@ class Depots:
 
 def find_depots(rows: Rows, days: Sequence[str], given: Place | None) -> Depots:
     """The depots; `given` is as a person gives it, latitude first."""
-    chosen = marked_rows(rows)
+    marked = marked_rows(rows)
     if given is not None:
         place = (given[1], given[0]) if rows.table.geographic else given
         if rows.table.geographic and not (abs(place[1]) <= 90 and abs(place[0]) <= 180):
             raise DreeError(f"--depot {given[0]:g},{given[1]:g} is not on the earth. Give the latitude first.")
-        elsewhere = [rows.table.rows[index].line for index in chosen if _place(rows, index) != place]
+        elsewhere = [rows.table.rows[index].line for index in marked if _place(rows, index) != place]
         note = f"The depot in line {elsewhere[0]} is not used, for another one is given." if elsewhere else ""
-        used = frozenset([*chosen, *_without_demand(rows, place)])
+        used = frozenset([*marked, *_without_demand(rows, place)])
         return Depots(place, {}, used, "--depot", (note,) if note else ())
-    usable = [index for index in chosen if not rows.reasons[index]]
+    usable = [index for index in marked if not rows.reasons[index]]
     if usable:
-        return _of_marked(rows, days, usable, frozenset(chosen))
+        return _of_marked(rows, days, usable, frozenset(marked))
     first = _place(rows, 0) if rows.reasons and not rows.reasons[0] else None
     like_it = [] if first is None else _without_demand(rows, first)
     if first is not None and 0 in like_it:
         return _of_first(rows, first, like_it)
-    return Depots(None, {}, frozenset(chosen), "none")
+    return Depots(None, {}, frozenset(marked), "none")
 
 
 def at_depot(rows: Rows, depots: Depots, days: Sequence[str], stops: Sequence[int]) -> list[int]:

@@ -16,7 +16,7 @@ from dree.lifelong import LearnerSettings, make_method, method_class
 from dree.problems import rules
 from dree.settings import build, override
 from dree.solvers import Solver, make_solver, solver_class
-from dree.tasks import SCENARIOS, Stream, Task, make_stream
+from dree.tasks import SCENARIOS, RecordedStream, Stream, Task, make_stream
 from dree.tasks.lade import check_ratio
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -184,7 +184,20 @@ class RunSettings:
 
 
 class RecordedSettings(RunSettings):
-    """Settings of a run whose method or base solver cannot be had here as it was: what belongs to it is as recorded."""
+    """Settings of a run whose method, base solver, scenario or laws cannot be had here as they were.
+
+    What belongs to them is as recorded.
+    """
+
+    def stream(self, say: Say = lambda _: None, bars: Bars = no_bar) -> Stream:
+        """The stream; of a user's own scenario or law that is not here, what is known without it."""
+        try:
+            return super().stream(say, bars)
+        except DreeError as error:
+            if self.scenario == LADE:
+                raise
+            epochs = self.epochs or PAPER_EPOCHS.get(self.scenario, PAPER_EPOCHS["drift"])
+            return RecordedStream.of(self.scenario, self.problem, self.order, epochs, self.spec, self.sizes, why=error)
 
     def _method_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         try:

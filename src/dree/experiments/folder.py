@@ -16,6 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from dree.experiments.configuration import RecordedSettings, RunSettings
 from dree.files import lock, write_text
 from dree.lifelong.checkpoint import checkpoints
 from dree.settings import build
-from dree.tasks import Stream
+from dree.tasks import RecordedStream, Stream
 from dree.tasks.lade import LadeStream
 
 FORMAT = 1
@@ -129,8 +130,8 @@ class RunFolder:
     def settings(self) -> RunSettings:
         """The settings the run was started with; a manifest spells all of them out, so defaults may change.
 
-        A method or base solver of the user's own need not be there, or may have other settings by now: only to learn
-        or to solve is it needed.
+        A method, base solver, scenario or law of the user's own need not be there, or may be another by now: only to
+        learn or to solve is it needed.
         """
         settings = self.manifest()["settings"]
         if not isinstance(settings, dict):
@@ -154,9 +155,23 @@ class RunFolder:
         return UntestedError(f"{self.path} has not been tested yet. Continue it with: dree run --resume {self.path}")
 
     def stream(self) -> Stream:
-        """The run's stream, without the data it was made of: the days of a region are as the manifest has them."""
-        recorded = self.manifest().get("deliveries")
-        return LadeStream.recorded(recorded) if recorded else self.settings().stream()
+        """The run's stream, without the data it was made of: the days of a region are as the manifest has them.
+
+        Of a scenario that is not here, the tasks are as they were logged.
+        """
+        manifest = self.manifest()
+        if manifest.get("deliveries"):
+            return LadeStream.recorded(manifest["deliveries"])
+        stream = self.settings().stream()
+        if not isinstance(stream, RecordedStream):
+            return stream
+        learned = {row["epoch"]: str(row["task"]) for row in self.log("metrics.jsonl") if "task" in row}
+        before, after = f"{stream.problem}-", f"-{stream.spec}"
+        return replace(
+            stream,
+            learned=learned,
+            tested=tuple(name.removeprefix(before).removesuffix(after) for name in manifest["data"]),
+        )
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from dree.evaluation.day_tests import day_tests, digest_of
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import RunFolder
 from dree.experiments.trained import start_record
-from dree.tasks import Stream
+from dree.tasks import RecordedStream, Stream
 from dree.tasks.lade import LadeStream
 
 
@@ -46,6 +46,8 @@ def load_material(
     The references of real days are computed where they are not there yet.
     """
     stream = settings.stream(say, bars)
+    if isinstance(stream, RecordedStream):
+        raise DreeError(stream.why)
     if recorded is not None and _record_of(stream).get("deliveries") != recorded.get("deliveries"):
         raise DreeError(
             f"The deliveries in {settings.data} are not those with which the run was started. Restore the files that "

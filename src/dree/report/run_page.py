@@ -96,6 +96,7 @@ def tasks_sections(settings: RunSettings) -> list[Section]:
     """An example of each task that a run is tested on; or why there are none, where its data are elsewhere."""
     try:
         stream = settings.stream()
+        drawn = examples(stream.tests(), settings.seed)
     except DreeError as error:
         return [Text(f"Not shown: {error}")]
     if isinstance(stream, SyntheticStream):
@@ -104,7 +105,7 @@ def tasks_sections(settings: RunSettings) -> list[Section]:
     else:
         words = "One example of each day that is tested: some of its packages, drawn at random."
         caption = "Days of the process tests"
-    return [Text(words), Picture.of(examples(stream.tests(), settings.seed), caption, "One example of each task")]
+    return [Text(words), Picture.of(drawn, caption, "One example of each task")]
 
 
 def _rows(epochs: list[int]) -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 from dree.tasks.laws import LAWS, SPECS, Law, law_named
 from dree.tasks.mixture import SyntheticTask, Task, capacity_for, mix, principal, task_named
+from dree.tasks.recorded import RecordedStream
 from dree.tasks.streams import (
     FINER_PARTS,
     ORDERS,
@@ -25,6 +26,7 @@ __all__ = [
     "DriftStream",
     "Law",
     "PeriodicStream",
+    "RecordedStream",
     "Stream",
     "SuddenStream",
     "SyntheticStream",
