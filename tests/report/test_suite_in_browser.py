@@ -144,8 +144,7 @@ def test_the_selectors_change_the_routes(page):
 def test_the_contents_lead_to_their_places_and_show_the_stream(page):
     for name in ("table-1", "runs", "group-1", "figures", "missing", "group-0"):
         page.click(f".contents a[href='#{name}']")
-        place = page.locator(f"[id='{name}']")
-        assert place.is_visible()
+        page.locator(f"[id='{name}']").wait_for()  # shown when the browser has told of the new address
         wait_until(page, f"Math.abs(document.getElementById('{name}').getBoundingClientRect().top) < innerHeight")
     page.select_option("#stream", "1")
     assert page.locator("#group-1").is_visible()
