@@ -39,6 +39,8 @@ def test_the_figure_has_map_sizes_lags_and_a_colour_bar(unit, monkeypatch):
     curve = lags.lines[0]
     assert curve.get_xdata()[-1] == 35  # with 5 pairs, one for every eighth day
     np.testing.assert_array_equal(curve.get_ydata(), drift.curve.means[:35])
+    np.testing.assert_array_equal(lags.lines[1].get_xdata(), np.arange(35, 40))  # the rest, dotted
+    np.testing.assert_array_equal(lags.lines[1].get_ydata(), drift.curve.means[34:])
     np.testing.assert_array_equal(sizes.lines[0].get_ydata(), drift.days.sizes)
     np.testing.assert_array_equal(sizes.lines[1].get_ydata(), drift.trend)
     assert " ".join(figure.get_suptitle().split()) == drift.sentence

@@ -21,7 +21,7 @@ from dree.evaluation.drift import Days, Drift
 from dree.evaluation.lags import COVER
 from dree.report.style import BAND, FRAME, GRID, INK, LABEL, LINE_COLOURS, MUTED, TICK, figure_with_layout, tidy
 
-FEWEST = 8  # a lag is drawn if it has a pair for every eighth day; the mean of fewer says little
+FEWEST = 8  # a lag with fewer pairs than one for every eighth day is only dotted: their mean says little
 VIEW = 99.0  # per cent of the nodes, along either axis, that the map holds at least
 EPOCH = date(1970, 1, 1).toordinal()  # where the plotting library begins to count days
 BLUE, ORANGE = LINE_COLOURS[:2]
@@ -80,17 +80,20 @@ def draw_sizes(axes: Axes, drift: Drift) -> None:
 
 
 def draw_lags(axes: Axes, drift: Drift) -> None:
-    """The mean distance for each lag with its band, and the band of random orders."""
+    """The mean distance for each lag with its band, and the band of random orders; long lags of few pairs dotted."""
     curve = drift.curve
     shown = FEWEST * curve.pairs >= len(drift.days.times)
     lags = curve.lags[shown]
+    rare = curve.lags >= lags[-1]
     _frame(axes, f"Distance over lag, {COVER} % bands")
     low, high = curve.shuffled[:, shown]
     axes.fill_between(lags, low, high, color=BAND, linewidth=0, label=f"{drift.days.unit}s in random order", zorder=1)
     low, high = curve.band[:, shown]
     axes.fill_between(lags, low, high, color=BLUE, alpha=0.25, linewidth=0, zorder=2)
     axes.plot(lags, curve.means[shown], color=BLUE, linewidth=1.4, label="mean", zorder=3)
-    axes.set_xlim(0, lags[-1] + 1)
+    if rare.sum() > 1:
+        axes.plot(curve.lags[rare], curve.means[rare], ":", color=BLUE, linewidth=1.0, label="of few pairs", zorder=2)
+    axes.set_xlim(0, curve.lags[-1] + 1)
     axes.set_xlabel(f"time between them, lag ({drift.days.unit}s)", fontsize=LABEL, color=MUTED)
     axes.set_ylabel("Gromov-Wasserstein (side = 1)", fontsize=LABEL, color=MUTED)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
@@ -144,7 +147,7 @@ def _legend(axes: Axes) -> None:
         frameon=False,
         fontsize=TICK,
         labelcolor=INK,
-        ncols=2,
+        ncols=3,
         handlelength=1.3,
         columnspacing=1.2,
     )

@@ -184,13 +184,19 @@ def test_where_the_past_cannot_be_sampled_remembered_batches_take_its_place():
     for number in range(6):
         learner.learn(random_instances("tsp", 3, 6, seed=number))
     assert (len(learner.method.memory), learner.method.memory.seen) == (4, 6)
+    for _ in range(20):  # all of it is of the current task
+        assert learner.method.choose(stream, 1, generator) == stream.task(1)
+    learner.method.begin(learner, stream, 2)
+    of_the_first = {batch.coords.sum().item() for batch in learner.method.memory.items}
+    learner.method._is_new = True
+    for number in range(6, 12):
+        learner.method.remember(learner, learner.attempt(random_instances("tsp", 3, 6, seed=number), "solve"))
+    assert {batch.coords.sum().item() for batch in learner.method.memory.items} - of_the_first
     tasks = [learner.method.choose(stream, 2, generator) for _ in range(400)]
     old = [task for task in tasks if isinstance(task, Remembered)]
     assert len(old) == pytest.approx(200, abs=40)
     assert all(task == stream.task(2) for task in tasks if not isinstance(task, Remembered))
-    assert {task.sample(3, generator).coords.sum().item() for task in old} == {
-        batch.coords.sum().item() for batch in learner.method.memory.items
-    }
+    assert {task.sample(3, generator).coords.sum().item() for task in old} == of_the_first
     assert (old[0].problem, old[0].size) == ("tsp", 6)
     for _ in range(50):  # what is learned again is not remembered again
         task = learner.method.choose(stream, 2, generator)

@@ -82,17 +82,22 @@ class Li(Method):
         self.exemplar: Solver | None = None
         self._pull: Callable[[Lesson], Tensor] | None = None  # towards it
         self.memory: Reservoir[Instances] = Reservoir(self.options.buffer)
+        self._earlier: list[Instances] = []  # what was remembered when the epoch began: of earlier tasks only
         self._is_new = False  # the batch is of the current task, and cannot be had again
+
+    def begin(self, learner: Learner, stream: Stream, epoch: int) -> None:
+        """What is remembered by now is of earlier tasks; what comes to it during the epoch is not."""
+        self._earlier = list(self.memory.items)
 
     def choose(self, stream: Stream, epoch: int, generator: torch.Generator) -> Task:
         """The current task or, as often, an earlier one."""
-        past = epoch - 1 if stream.can_sample_past else len(self.memory)
+        past = epoch - 1 if stream.can_sample_past else len(self._earlier)
         if not past or draw(2, generator) == 0:
             self._is_new = not stream.can_sample_past
             return stream.task(epoch)
         self._is_new = False
         number = draw(past, generator)
-        return stream.task(1 + number) if stream.can_sample_past else Remembered(self.memory.items[number])
+        return stream.task(1 + number) if stream.can_sample_past else Remembered(self._earlier[number])
 
     def pull(self, learner: Learner) -> Callable[[Lesson], Tensor] | None:
         """How far the policy is from the exemplar's, on all tours of a lesson."""
