@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,10 +33,16 @@ def reproduce(
     problems: Annotated[str, typer.Option(help="Which of cvrp,tsp.")] = "cvrp,tsp",
     orders: Annotated[str, typer.Option(help="Which of the paper's task orders.")] = "1,2,3,4,5",
     seeds: Annotated[str, typer.Option(help="Seeds: every run is made with each.")] = "0",
-    out: Annotated[Path | None, typer.Option(help="Where everything goes (default: runs/reproduction/SCALE).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where everything goes (default: runs/reproduction/SCALE, or SCALE-official).")
+    ] = None,
     lade: Annotated[Path | None, typer.Option(help="LaDe-D: a CSV file, or a folder of them.")] = None,
     libraries: Annotated[Path | None, typer.Option(help="A folder with the files of TSPLIB and CVRPLIB.")] = None,
     omni: Annotated[Path | None, typer.Option(help="A folder with Omni's starting models, tsp and cvrp.")] = None,
+    spec: Annotated[str, typer.Option(help="Laws of synthetic tasks: text (the paper's) or official.")] = "text",
+    frame: Annotated[
+        str, typer.Option(help="How library coordinates are scaled: fit (moved too) or official (not moved).")
+    ] = "fit",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     engine: Annotated[str, typer.Option(help="Where runs are carried out: local, or ray.")] = "local",
     workers: Annotated[int | None, typer.Option(help="local, no GPU: processes (default: one for each core).")] = None,
@@ -50,9 +56,10 @@ def reproduce(
 
     What was run before is not run again. Interrupted, it goes on when called again.
     """
+    from dree.problems.frame import FRAMES
     from dree.reproduce import EXPERIMENTS, Choice, experiment
     from dree.reproduce.scales import scale as scale_named
-    from dree.tasks import ORDERS
+    from dree.tasks import ORDERS, SPECS
 
     choice = Choice(
         scale_named(scale),
@@ -62,6 +69,8 @@ def reproduce(
         _there(lade),
         _there(libraries),
         _there(omni),
+        _one("specification", spec, SPECS),
+        _one("frame", frame, FRAMES),
         {"device": device, "processes": gpus},
     )
     wanted = [*EXPERIMENTS] if {ALL, LIST} & set(names) else names
@@ -70,7 +79,7 @@ def reproduce(
         _show_list(experiments, choice)
         return
     carried_out_by = _engine(engine, workers, share, address, store)
-    _carry_out(experiments, choice, carried_out_by, out or FOLDER / scale, tensorboard)
+    _carry_out(experiments, choice, carried_out_by, out or _folder(choice), tensorboard)
 
 
 def _carry_out(
@@ -161,6 +170,17 @@ def _there(path: Path | None) -> Path | None:
     if path is not None and not path.exists():
         raise DreeError(f"There is no {path}.")
     return None if path is None else path.resolve()  # so that processes elsewhere find it
+
+
+def _folder(choice: Choice) -> Path:
+    """Where everything goes by default: the tables of other laws in another folder."""
+    return FOLDER / (choice.scale.name + ("" if choice.spec == "text" else f"-{choice.spec}"))
+
+
+def _one(what: str, name: str, known: Iterable[str]) -> str:
+    if name not in known:
+        raise unknown(what, name, known)
+    return name
 
 
 def _chosen(what: str, text: str, known: Sequence[str]) -> list[str]:

@@ -87,6 +87,8 @@ def test_the_list_has_everything_and_what_it_needs():
         (["table1", "--scale", "papper"], "Did you mean 'paper'"),
         (["table1", "--problems", "tsp,vrp"], "Unknown problem 'vrp'"),
         (["table1", "--problems", ","], "at least one problem"),
+        (["table1", "--spec", "texts"], "Did you mean 'text'"),
+        (["table2", "--frame", "fitt"], "Did you mean 'fit'"),
         (["table1", "--orders", "6"], "Unknown order '6'"),
         (["table1", "--seeds", "a"], "--seeds must be numbers"),
         (["table1", "--engine", "slurm"], "Choose from: local, ray"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from torch.utils.flop_counter import FlopCounterMode
 
-from dree.reproduce.flops import experience, published_flops, replay_flops
+from dree.reproduce.flops import UNKNOWN_TO_TORCH, experience, published_flops, replay_flops
 from dree.solvers import products
 
 
@@ -19,11 +20,20 @@ def test_what_is_counted_is_as_long_as_what_dree_keeps():
     assert kept.actions[:, -2].any()  # a customer, after whom the longest tour returns
 
 
+@pytest.mark.parametrize("problem", ["tsp", "cvrp"])
 @pytest.mark.parametrize("base", ["pomo", "invit"])
-def test_twice_the_instances_take_twice_the_operations(base):
-    one, two = (replay_flops(*experience(base, "tsp", 8, batch)) for batch in (1, 2))
-    assert one[1] > one[0] > 0
-    assert two[1] == pytest.approx(2 * one[1], rel=0.05)
+def test_a_batch_takes_as_many_times_the_operations_of_one_of_its_instances(base, problem):
+    learner, old = experience(base, problem, 8, 3)
+    with FlopCounterMode(display=False, custom_mapping=UNKNOWN_TO_TORCH) as counter:
+        learner.method.behaviour_replay(learner, old).backward()  # small enough for one pass
+    assert replay_flops(learner, old)[1] == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("size", [20, 100])
+@pytest.mark.parametrize("base", ["pomo", "invit"])
+def test_nothing_is_computed_twice(base, size):
+    forward, both = replay_flops(*experience(base, "cvrp", size, 1))
+    assert both / forward == pytest.approx(3, abs=0.05)  # a product has two gradients
 
 
 @pytest.mark.skipif(products.LINEAR is None, reason="this PyTorch has no such operator")

@@ -10,14 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dree.evaluation.metrics import metrics
-from dree.experiments.engines.base import Outcome
+from dree.experiments.engines.base import Job, Outcome
+from dree.experiments.naming import keyed_name
 from dree.reproduce import Choice, Found, experiment
+from dree.reproduce.base import laws_of
 from dree.reproduce.lines import EXACT, over, sign_flip
 from dree.reproduce.plan import make_plan
 from dree.reproduce.report import run_groups
 from dree.reproduce.scales import scale
 from run_folders import run_with_gaps
 
+RIVALS = (("dree", "text"), ("fine-tuning", "official"))
 LAWS = ["E", "C", "G", "U", "R", "GM"]
 
 
@@ -85,6 +88,27 @@ def test_table_1_has_means_over_orders_and_mt_ref_its_one_run(tmp_path):
     )
     assert any(note.startswith("Not at the paper's scale") for note in table.notes)
     assert "Ours over order 1, 2, 3, the paper's over five." in table.notes
+
+
+def test_a_table_says_by_which_laws_and_takes_no_run_by_others(tmp_path):
+    text, official = (Choice(scale("smoke"), ("tsp",), (1,), spec=spec) for spec in ("text", "official"))
+    found = found_runs(tmp_path, text, ["mt-cumulative"], lambda _: 3.0)
+    (ours,) = experiment("mt-cumulative").tables(text, found)
+    assert [row.cells[0].ours for row in ours.rows] == [3.0, 3.0]
+    assert "Instances by the laws of the paper's text (--spec text)." in ours.notes
+    (theirs,) = experiment("mt-cumulative").tables(official, found)
+    assert [row.cells[0].ours for row in theirs.rows] == [None, None]
+    assert "Instances by the laws of the official code (--spec official)." in theirs.notes
+
+
+def test_real_days_follow_no_law_to_speak_of():
+    assert laws_of([scale("smoke").settings(scenario="lade", data="a.csv", region="sh-2")]) == []
+
+
+def test_runs_by_other_laws_are_never_compared_with_each_other():
+    text, official = (scale("smoke").settings(method=name, spec=spec) for name, spec in RIVALS)
+    groups = run_groups([Outcome(Job(keyed_name(each), each), Path(each.spec)) for each in (text, official)], 0)
+    assert groups == []  # each would be alone in its own
 
 
 def test_a_run_that_is_missing_leaves_a_dash(tmp_path):

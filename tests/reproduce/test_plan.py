@@ -14,7 +14,7 @@ from dree.lifelong import METHODS, make_method
 from dree.reproduce import EXPERIMENTS, Choice, experiment
 from dree.reproduce.estimate import in_words, run_seconds
 from dree.reproduce.lines import MetricsExperiment
-from dree.reproduce.plan import make_plan
+from dree.reproduce.plan import make_plan, obstacles
 from dree.reproduce.scales import SCALES, scale
 from dree.settings import override
 
@@ -58,6 +58,30 @@ def test_small_scales_lack_nothing_but_third_party_data():
     plan = make_plan(EVERY, Choice(scale("smoke")))
     assert {each.name for each, _ in plan.lacking} == {"table2", "lade", "lade-regions", "regions", "drift"}
     assert len(plan.jobs) == 119 - 25
+
+
+def test_runs_by_other_laws_are_other_runs_and_real_days_follow_none():
+    plans = [make_plan(EVERY, Choice(scale("smoke"), spec=spec), regardless=True) for spec in ("text", "official")]
+    text, official = ({job.name: job.settings for job in plan.jobs} for plan in plans)
+    shared = set(text) & set(official)
+    assert {text[name].scenario for name in shared} == {"lade"}
+    assert len(shared) == 25
+    assert {run.spec for name, run in official.items() if name not in shared} == {"official"}
+    assert len(official) == len(text) == 119
+
+
+def test_test_sets_that_nobody_has_built_are_named_before_anything_runs(monkeypatch, tmp_path):
+    monkeypatch.setenv("DREE_CACHE", str(tmp_path))
+    choice = Choice(scale("smoke"), spec="official")
+    reasons = obstacles([experiment("ablation"), experiment("tasks"), experiment("finer")], choice)
+    tasks = "--task E20 --task C30 --task G20 --task U10 --task R10 --task GM30"
+    assert reasons == {
+        "ablation": "needs 12 test sets. Build them with: "
+        f"dree data build --problem cvrp --spec official {tasks} && "
+        f"dree data build --problem tsp --spec official {tasks}."
+    }
+    paper = obstacles([experiment("finer")], Choice(spec="official"))
+    assert paper["finer"].endswith("dree data build --finer --spec official.")
 
 
 def test_seeds_orders_and_problems_are_those_chosen():

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from dree.data.libraries import find_instances
+from dree.evaluation.libraries import solve_library
 from dree.experiments import Run
 from dree.experiments.naming import keyed_name
+from dree.experiments.trained import load_trained
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
+from dree.problems.frame import FRAMES
 from dree.reproduce import Choice, Found, experiment
 from dree.reproduce.scales import scale
+from dree.reproduce.table2 import FRAMES_IN_WORDS
 
-PLACES = np.random.default_rng(0).integers(0, 100, (12, 2))
+PLACES = np.random.default_rng(0).integers(900, 1000, (40, 2))  # away from the origin, so that frames differ
 FILE = "\n".join(
     ["NAME : kroA100", "TYPE : TSP", f"DIMENSION : {len(PLACES)}", "EDGE_WEIGHT_TYPE : EUC_2D", "NODE_COORD_SECTION"]
     + [f"{number} {x} {y}" for number, (x, y) in enumerate(PLACES, start=1)]
@@ -22,20 +28,36 @@ FILE = "\n".join(
 )
 
 
-def test_what_a_solver_did_is_kept_until_its_weights_are_others(tmp_path):
+@pytest.fixture
+def choice(tmp_path):
+    """One instance of one library."""
     (tmp_path / "kroA100.tsp").write_text(FILE)
-    choice = Choice(scale("smoke"), problems=("tsp",), libraries=tmp_path)
+    return Choice(scale("smoke"), problems=("tsp",), libraries=tmp_path)
+
+
+@pytest.fixture
+def run(tmp_path, choice):
+    """A run that has learned nothing."""
     settings = choice.settings(problem="tsp", method="fine-tuning", seed=0)
     run = Run.start(tmp_path / keyed_name(settings), settings, lambda _: None)
     run.checkpoint()
+    return run
+
+
+def length_in(choice, found):
+    """The one distance in the table of every instance."""
+    _, details = experiment("table2").tables(choice, found)
+    (row,) = (row for row in details.rows if row.keys == ("kroA100",))
+    return next(cell.ours for cell in row.cells if cell.ours is not None)
+
+
+def test_what_a_solver_did_is_kept_until_its_weights_are_others(tmp_path, choice, run):
     said: list[str] = []
     found = Found({run.folder.path.name: run.folder.path}, tmp_path, said.append)
     kept = tmp_path / "libraries" / f"{run.folder.path.name}.json"
 
     def distance():
-        _, details = experiment("table2").tables(choice, found)
-        (row,) = (row for row in details.rows if row.keys == ("kroA100",))
-        return next(cell.ours for cell in row.cells if cell.ours is not None)
+        return length_in(choice, found)
 
     first = distance()
     assert json.loads(kept.read_text())["solved"]["kroA100"] == [first, pytest.approx(first / 21282 * 100 - 100)]
@@ -47,3 +69,22 @@ def test_what_a_solver_did_is_kept_until_its_weights_are_others(tmp_path):
     save_checkpoint(run.folder.checkpoints, 1, state)
     assert distance() not in (1, first)
     assert any("kroA150" in each for each in said)  # what is not there is said
+
+
+def test_what_was_done_in_one_frame_is_not_taken_for_the_other(tmp_path, choice, run):
+    found = Found({run.folder.path.name: run.folder.path}, tmp_path)
+    official = replace(choice, frame="official")
+    lengths = {each.frame: length_in(each, found) for each in (choice, official)}
+    (instance,) = find_instances(tmp_path, "tsp", "tsplib", lambda _: None)
+    solver = load_trained(run.folder.path, lambda _: None).solver
+    assert lengths == {frame: solve_library(solver, instance, frame=frame).distance for frame in FRAMES}
+    assert lengths["fit"] != lengths["official"]
+    for each in (choice, official):  # from what was kept
+        assert length_in(each, found) == lengths[each.frame]
+        means, details = experiment("table2").tables(each, found)
+        assert any(f"--frame {each.frame}" in note for note in means.notes)
+        assert means.notes == details.notes
+
+
+def test_every_frame_has_its_words():
+    assert set(FRAMES_IN_WORDS) == set(FRAMES)

@@ -137,8 +137,13 @@ def known_entry(key: SetKey, folder: Path | None = None) -> dict[str, Any]:
 
 def build_command(keys: Sequence[SetKey]) -> str:
     """The command that builds these sets, which are of one problem and specification."""
-    spec = "" if keys[0].spec == "text" else f" --spec {keys[0].spec}"
-    return f"dree data build --problem {keys[0].problem}{spec}" + "".join(f" --task {key.task}" for key in keys)
+    which = f"--problem {keys[0].problem}{spec_option(keys[0].spec)}"
+    return f"dree data build {which}" + "".join(f" --task {key.task}" for key in keys)
+
+
+def spec_option(spec: str) -> str:
+    """What a command says of the laws, after a space; nothing where they are those of the paper's text."""
+    return "" if spec == SetKey._field_defaults["spec"] else f" --spec {spec}"
 
 
 def write_test(key: SetKey, test: TestSet, made: Mapping[str, Any], folder: Path) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 from dree.bars import Bars, Say, no_bar
 from dree.data import FILES, SetKey, TestSet, find_set, load_set
 from dree.data.lade import load_deliveries
-from dree.data.testsets import build_command, known_entry
+from dree.data.testsets import build_command, known_entry, spec_option
 from dree.errors import DreeError
 from dree.evaluation.day_tests import day_tests, digest_of
 from dree.experiments.configuration import RunSettings
@@ -74,7 +74,7 @@ def changed_since(folder: RunFolder, settings: RunSettings) -> str | None:
     if settings.data is not None:
         now = _recorded_days(settings.data, str(settings.region), settings.ratio)
         return None if manifest.get("deliveries") == now else "deliveries"
-    now_there = {f"{problem}-{task}-{spec}": _digest(problem, task, spec) for problem, task, spec in _keys(settings)}
+    now_there = {key.name: _digest(key) for key in stored_keys(settings)}
     then = manifest["data"]
     same = all(then.get(name, digest) == digest for name, digest in now_there.items() if digest is not None)
     return None if same else "test sets"
@@ -86,12 +86,13 @@ def _recorded_days(data: str, region: str, ratio: float | None) -> dict[str, Any
 
 
 @cache
-def _digest(problem: str, task: str, spec: str) -> str | None:
-    stored = find_set(SetKey(problem, task, spec))
+def _digest(key: SetKey) -> str | None:
+    stored = find_set(key)
     return None if stored is None else str(stored.entry["sha256"])
 
 
-def _keys(settings: RunSettings) -> list[SetKey]:
+def stored_keys(settings: RunSettings) -> list[SetKey]:
+    """The stored test sets that a run on synthetic tasks needs."""
     tasks = settings.test_tasks(settings.stream())
     return [SetKey(task.problem, task.name, settings.spec) for task in tasks.values()]
 
@@ -134,8 +135,8 @@ def _check_there(settings: RunSettings, keys: list[SetKey]) -> None:
         return
     command = build_command(missing)
     if settings.tests == "finer" and not settings.sizes and isinstance(settings.order, int):
-        spec = "" if settings.spec == "text" else f" --spec {settings.spec}"
-        command = f"dree data build --finer --order {settings.order} --problem {settings.problem}{spec}"
+        which = f"--order {settings.order} --problem {settings.problem}{spec_option(settings.spec)}"
+        command = f"dree data build --finer {which}"
     raise DreeError(
         f"{len(missing)} of the {len(keys)} test sets of this run are missing, first {missing[0].name}. "
         f"Build them with: {command}"

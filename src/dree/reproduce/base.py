@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from dree.bars import Bars, Say, no_bar
 from dree.experiments import RunSettings
+from dree.experiments.configuration import LADE
 from dree.experiments.naming import keyed_name
 from dree.experiments.summary import RunMetrics, run_metrics
 from dree.experiments.tables import PaperTable
@@ -20,6 +21,7 @@ from dree.tasks import ORDERS
 PROBLEMS = ("cvrp", "tsp")
 REFERENCE = "mt-ref"  # the method that is no competitor: it learns all tasks at once
 TITLES = {REFERENCE: "MT-Ref", "fine-tuning": "Fine-tuning", "li": "Li", "llr-bc": "LLR-BC", "dree": "DREE"}
+SPECIFICATIONS = {"text": "the laws of the paper's text", "official": "the laws of the official code"}
 LIFELONG = {method: title for method, title in TITLES.items() if method != REFERENCE}
 
 
@@ -34,11 +36,14 @@ class Choice:
     lade: Path | None = None  # a file of LaDe-D, or a folder of them
     libraries: Path | None = None  # a folder with the files of TSPLIB and CVRPLIB
     omni: Path | None = None  # a folder with Omni's starting models, one for each problem, named by it
+    spec: str = "text"  # the laws of synthetic tasks: as the paper's text has them, or as the official code does
+    frame: str = "fit"  # of library instances: how their coordinates are scaled
     everywhere: Mapping[str, Any] = field(default_factory=dict)  # settings of all runs, such as the device
 
     def settings(self, **changes: Any) -> RunSettings:
-        """The settings of one run."""
-        return self.scale.settings(**{**self.everywhere, **changes})
+        """The settings of one run; real days follow no law."""
+        laws = {} if changes.get("scenario") == LADE else {"spec": self.spec}
+        return self.scale.settings(**{**laws, **self.everywhere, **changes})
 
 
 class Found:
@@ -105,6 +110,13 @@ class Experiment:
     def figures(self, choice: Choice, found: Found) -> list[Drawn]:
         """Its figures, from the runs that are there."""
         return []
+
+
+def laws_of(runs: Iterable[RunSettings]) -> list[str]:
+    """The laws that runs rest on, as a note; none where all are on real days."""
+    specs = dict.fromkeys(run.spec for run in runs if run.scenario != LADE)
+    named = [f"{SPECIFICATIONS[spec]} (--spec {spec})" for spec in specs]
+    return [f"Instances by {' and by '.join(named)}."] if named else []
 
 
 def methods_of(choice: Choice, methods: Sequence[str], **changes: Any) -> list[RunSettings]:

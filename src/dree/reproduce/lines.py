@@ -14,7 +14,7 @@ from dree.data.published import Row, published
 from dree.evaluation.metrics import METRICS, Metrics
 from dree.experiments import RunSettings
 from dree.experiments.tables import Cell, PaperRow, PaperTable, Value
-from dree.reproduce.base import REFERENCE, TITLES, Choice, Experiment, Found
+from dree.reproduce.base import REFERENCE, TITLES, Choice, Experiment, Found, laws_of
 
 EXACT = 14  # up to so many pairs, all signs are tried; beyond, as many as that would be, at random
 
@@ -53,7 +53,12 @@ class MetricsExperiment(Experiment, ABC):
         """One table."""
         lines = self.lines(choice)
         rows = [self._row(line, found) for line in lines]
-        notes = [*published(self.table).notes, *notes_on(choice), *incomplete(lines, found)]
+        notes = [
+            *published(self.table).notes,
+            *notes_on(choice),
+            *laws_of(self.runs(choice)),
+            *incomplete(lines, found),
+        ]
         notes += compared(lines, found, self.tests)
         return [PaperTable(self.name, self.title, self.source, self.heads, self.columns, tuple(rows), tuple(notes))]
 
@@ -117,7 +122,7 @@ def _twin(run: RunSettings, runs: Iterable[RunSettings]) -> RunSettings | None:
 
 
 def _place(run: RunSettings) -> tuple[object, ...]:
-    return run.problem, run.scenario, run.order, run.region, run.seed
+    return run.problem, run.scenario, run.order, run.spec, run.region, run.seed
 
 
 def _differences(found: Found, ours: RunSettings, theirs: RunSettings, tests: str | None) -> float | None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from dree.bars import Bars, Say
 from dree.data import SetKey
+from dree.data.testsets import spec_option
 from dree.experiments.tables import PaperTable
 from dree.reproduce.base import LIFELONG, Choice, Found
 from dree.reproduce.finer_sets import build_missing, missing_sets
@@ -128,7 +129,8 @@ class Finer(FirstOrder):
     def lacks(self, choice: Choice) -> str | None:
         """At the paper's scale, test sets that take hours to build."""
         missing = [] if choice.scale.builds_finer else self._missing(choice)
-        return f"{len(missing)} finer test sets. Build them with: dree data build --finer" if missing else None
+        command = f"dree data build --finer{spec_option(choice.spec)}"
+        return f"{len(missing)} finer test sets. Build them with: {command}" if missing else None
 
     def prepare(self, choice: Choice, say: Say, bars: Bars) -> None:
         """Build small sets where the scale has such."""

@@ -16,7 +16,7 @@ from dree.experiments.trained import first_solver
 from dree.lifelong import DREE, FineTuning, Learner, make_method
 from dree.lifelong.methods.dree import ABLATION_INTERVAL
 from dree.randomness import named_generator
-from dree.reproduce.base import TITLES, Choice, Experiment, Found
+from dree.reproduce.base import TITLES, Choice, Experiment, Found, laws_of
 from dree.reproduce.lines import notes_on
 from dree.tasks import principal
 
@@ -52,7 +52,8 @@ class Overhead(Experiment):
             ours = mean(row["seconds"] for row in timings) if timings else None
             cell = Cell(ours, printed["seconds"] if run.problem == "cvrp" else None)  # it has none for TSP
             rows.append(PaperRow((TITLES[run.method],), (cell,), (path,) if path else ()))
-        notes = (f"{choice.problems[0].upper()}, task order 1.", "The paper's on an NVIDIA A100.", *notes_on(choice))
+        stream = f"{choice.problems[0].upper()}, task order 1."
+        notes = (stream, "The paper's on an NVIDIA A100.", *notes_on(choice), *laws_of(self.runs(choice)))
         return PaperTable("epochs", "Seconds an epoch", "Appendix", ("method",), ("seconds",), tuple(rows), notes)
 
     def _replay(self, choice: Choice, found: Found) -> PaperTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dree.experiments import RunSettings
 from dree.report import gallery
 from dree.report.run_curves import run_curves
-from dree.reproduce.base import LIFELONG, Choice, Drawn, Experiment, Found, methods_of
+from dree.reproduce.base import LIFELONG, SPECIFICATIONS, Choice, Drawn, Experiment, Found, laws_of, methods_of
 
 
 class Curves(Experiment):
@@ -23,7 +23,8 @@ class Curves(Experiment):
         """One figure with a column for each problem, of the first seed."""
         first = [run for run in self.runs(choice) if run.seed == choice.seeds[0]]
         paths = [path for run in first if (path := found.run(run)) is not None]
-        return [Drawn(self.name, self.title, run_curves(paths))] if paths else []
+        caption = ". ".join([self.title, *laws_of(first)])
+        return [Drawn(self.name, caption, run_curves(paths))] if paths else []
 
 
 class Tasks(Experiment):
@@ -35,7 +36,12 @@ class Tasks(Experiment):
 
     def figures(self, choice: Choice, found: Found) -> list[Drawn]:
         """A gallery for each problem."""
+        by = f"by {SPECIFICATIONS[choice.spec]} (--spec {choice.spec})"
         return [
-            Drawn(f"{self.name}-{problem}", f"{self.title}, {problem.upper()}", gallery(problem, seed=choice.seeds[0]))
+            Drawn(
+                f"{self.name}-{problem}",
+                f"{self.title}, {problem.upper()}, {by}",
+                gallery(problem, choice.spec, seed=choice.seeds[0]),
+            )
             for problem in choice.problems
         ]

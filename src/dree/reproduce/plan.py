@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dree.bars import Bars, Say, no_bar
+from dree.data.testsets import build_command, known_entry
 from dree.errors import DreeError
+from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job
 from dree.experiments.engines.work import found
+from dree.experiments.material import stored_keys
 from dree.experiments.naming import keyed_name
 from dree.reproduce.base import Choice, Experiment, finer
 
@@ -38,11 +41,26 @@ def obstacles(
             lacking = experiment.lacks(choice)
             if lacking is not None:
                 reasons[experiment.name] = f"needs {lacking}."
-            elif say is not None:
+                continue
+            if say is not None:
                 experiment.prepare(choice, say, bars)
+            if missing := missing_tests(experiment.runs(choice)):
+                reasons[experiment.name] = f"needs {missing}."
         except (DreeError, OSError) as error:
             reasons[experiment.name] = str(error)
     return reasons
+
+
+def missing_tests(runs: Sequence[RunSettings]) -> str | None:
+    """The test sets of principal tasks that runs need and that nobody has built, with the command that does.
+
+    Those of the finer-grained test are its experiment's own concern.
+    """
+    keys = [key for run in runs if run.data is None and run.tests != "finer" for key in stored_keys(run)]
+    missing = [key for key in dict.fromkeys(keys) if not known_entry(key)]
+    kinds = dict.fromkeys((key.problem, key.spec) for key in missing)
+    commands = [build_command([key for key in missing if (key.problem, key.spec) == kind]) for kind in kinds]
+    return f"{len(missing)} test sets. Build them with: {' && '.join(commands)}" if missing else None
 
 
 def make_plan(

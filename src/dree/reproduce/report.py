@@ -17,7 +17,7 @@ from dree.report.page import Picture
 from dree.report.paper_tables import terminal_table, write_table
 from dree.report.suite_groups import RunGroup
 from dree.report.suite_page import Suite, write_suite_page
-from dree.reproduce.base import REFERENCE, Choice
+from dree.reproduce.base import REFERENCE, SPECIFICATIONS, Choice
 from dree.reproduce.estimate import device_in_words
 from dree.reproduce.plan import Plan
 from dree.reproduce.suite import FIGURES, TABLES, Reproduced
@@ -46,6 +46,7 @@ def write_report(
             "scale": f"{choice.scale.name}: {choice.scale.title}",
             "problems": ", ".join(choice.problems),
             "task orders": ", ".join(map(str, choice.orders)),
+            "synthetic tasks": f"by {SPECIFICATIONS[choice.spec]} (--spec {choice.spec})",
             "seeds": ", ".join(map(str, choice.seeds)),
             "trainings": str(len(plan.jobs)),
             "hardware": device_in_words(choice.settings()),
@@ -84,7 +85,8 @@ def _group_title(settings: RunSettings) -> str:
     """What its runs have in common: `CVRP, drift, order 1`, `TSP, real days of sh-2`."""
     where = f"real days of {settings.region}" if settings.region else f"{settings.scenario}, order {settings.order}"
     base = f", with {settings.base}" if settings.base != RunSettings.base else ""
-    return f"{settings.problem.upper()}, {where}{base}"
+    laws = f", by {SPECIFICATIONS[settings.spec]}" if settings.spec != RunSettings.spec else ""
+    return f"{settings.problem.upper()}, {where}{base}{laws}"
 
 
 def _finished(outcomes: Sequence[Outcome]) -> Iterator[tuple[Job, Path]]:

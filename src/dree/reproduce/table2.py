@@ -13,10 +13,14 @@ from dree.experiments import RunSettings
 from dree.experiments.tables import Cell, PaperRow, PaperTable
 from dree.experiments.trained import load_trained, weights_digest
 from dree.files import write_json
-from dree.reproduce.base import TITLES, Choice, Experiment, Found, methods_of
+from dree.reproduce.base import TITLES, Choice, Experiment, Found, laws_of, methods_of
 from dree.reproduce.lines import notes_on
 
 LIBRARIES = {"cvrp": "cvrplib", "tsp": "tsplib"}
+FRAMES_IN_WORDS = {
+    "fit": "moved and scaled to fill the unit square",
+    "official": "divided by the largest and not moved, as in the official code",
+}
 Solved = dict[str, tuple[float, float]]  # instance -> distance, gap
 
 
@@ -56,7 +60,7 @@ class Table2(Experiment):
         folder = own if own.is_dir() else choice.libraries
         instances = find_instances(folder, problem, LIBRARIES[problem], found.say)
         trained = load_trained(path, found.say)
-        kept, digest = found.out / "libraries" / f"{path.name}.json", weights_digest(trained.solver)
+        kept, digest = found.out / "libraries" / kept_name(path.name, choice.frame), weights_digest(trained.solver)
         before = json.loads(kept.read_text()) if kept.is_file() else {}
         same = before.get("solved", {}) if before.get("weights") == digest else {}
         solved: Solved = {name: (distance, gap) for name, (distance, gap) in same.items()}
@@ -67,12 +71,16 @@ class Table2(Experiment):
         with found.bars(len(instances)) as part:
             for instance in instances:
                 done = part(f"{TITLES[method]} on {instance.name}", 1.0)
-                result = solve_library(trained.solver, instance)
+                result = solve_library(trained.solver, instance, frame=choice.frame)
                 assert result.gap is not None  # the paper's instances have best known lengths
                 solved[instance.name] = (result.distance, result.gap)
                 done(1.0)
         write_json(kept, {"weights": digest, "solved": solved})
         return solved
+
+    def _notes(self, choice: Choice) -> tuple[str, ...]:
+        frame = f"Library coordinates {FRAMES_IN_WORDS[choice.frame]} (--frame {choice.frame})."
+        return *notes_on(choice), *laws_of(self.runs(choice)), frame
 
     def _means(self, choice: Choice, solved: dict[tuple[str, str], Solved]) -> PaperTable:
         rows = []
@@ -84,7 +92,7 @@ class Table2(Experiment):
                 cells.append(Cell((float(np.mean(gaps)), float(np.std(gaps))) if gaps else None, printed["gap"]))
             rows.append(PaperRow((title,), tuple(cells)))
         columns = tuple(LIBRARIES[problem].upper() for problem in choice.problems)
-        title, notes = "Mean gap on library instances", tuple(notes_on(choice))
+        title, notes = "Mean gap on library instances", self._notes(choice)
         return PaperTable("table2", title, "Table 2", ("method",), columns, tuple(rows), notes)
 
     def _details(self, choice: Choice, problem: str, solved: dict[tuple[str, str], Solved]) -> PaperTable:
@@ -99,5 +107,10 @@ class Table2(Experiment):
                     cells.append(Cell(ours and ours[number], printed[0][column] if printed else None))
             rows.append(PaperRow((name,), tuple(cells)))
         columns = tuple(f"{title} {what}" for title in TITLES.values() for what in ("distance", "gap"))
-        title, notes = f"Every instance of {library.upper()}", tuple(notes_on(choice))
+        title, notes = f"Every instance of {library.upper()}", self._notes(choice)
         return PaperTable(library, title, "Appendix", ("instance",), columns, tuple(rows), notes, ranked=False)
+
+
+def kept_name(run: str, frame: str) -> str:
+    """The file with what a run's solver did on library instances in a frame."""
+    return f"{run}.json" if frame == Choice.frame else f"{run}-{frame}.json"
