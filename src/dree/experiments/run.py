@@ -58,15 +58,16 @@ class Run:
         self._pause = Pause(settings.checkpoint_seconds)
 
     @staticmethod
-    def start(path: Path, settings: RunSettings, say: Say = print, kind: str = "run", bars: Bars = no_bar) -> Run:
+    def start(path: str | Path, settings: RunSettings, say: Say = print, kind: str = "run", bars: Bars = no_bar) -> Run:
         """A new run in a new folder."""
+        path = Path(path)
         check_new(path)
         material = load_material(settings, say, bars)
         record = material.record() | start_record(settings)
         return Run(RunFolder.create(path, settings, record, kind), material, say)
 
     @staticmethod
-    def resume(path: Path, say: Say = print, bars: Bars = no_bar) -> Run:
+    def resume(path: str | Path, say: Say = print, bars: Bars = no_bar) -> Run:
         """A run as its newest good checkpoint has it."""
         folder = RunFolder.open(path)
         manifest = folder.manifest()

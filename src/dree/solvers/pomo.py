@@ -92,8 +92,7 @@ class POMO(Solver):
 
     def embedding(self, instances: Instances) -> Tensor:
         """The nodes as the encoder sees them first: [B, N, D]."""
-        if instances.problem != self.rules.name:
-            raise DreeError(f"This solver was made for {self.rules.name}, these instances are {instances.problem}.")
+        self.check_fitting(instances)
         coords = instances.coords
         if instances.demands is None or instances.capacity is None:
             embedded: Tensor = self.embed(coords)
