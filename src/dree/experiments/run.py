@@ -23,7 +23,7 @@ from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.lifelong.epoch import learn_epoch
-from dree.lifelong.methods import in_hook
+from dree.lifelong.methods import in_hook, own_method
 from dree.lifelong.parallel import Together
 
 
@@ -149,8 +149,8 @@ class Run:
         if learned.broken is not None:
             raise DreeError(
                 f"The loss is not finite from batch {learned.broken} of epoch {epoch} on, so learning stopped. "
-                f"The newest checkpoint in {self.folder.checkpoints} is from before that epoch. Try a smaller "
-                "learner.learning_rate, or precision fp32."
+                f"The newest checkpoint in {self.folder.checkpoints} is from before that epoch. "
+                + self._what_to_mend(learned.by_replay)
             )
         with in_hook(learner.method, "report"):
             report: dict[str, Any] = learner.method.report()
@@ -167,6 +167,16 @@ class Run:
         if epoch == self.stream.epochs or learner.together.agreed(self._pause.is_over()):
             self.checkpoint()
         return Tested(epoch, name, learned.cost, gaps)
+
+    def _what_to_mend(self, by_replay: bool) -> str:
+        """What to do about a loss that is not finite."""
+        own = own_method(self.learner.method)
+        if own is not None and by_replay:
+            return (
+                f"The solver's own loss was finite there, so mend what 'replay' of {own} returns; "
+                "dree.testing.check_method finds such faults within seconds."
+            )
+        return "Try a smaller learner.learning_rate, or precision fp32."
 
     def peak_bytes(self) -> int | None:
         """The most GPU memory in use at once since this process took the run up, tests included; None on a CPU.
