@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import json
 import signal
 import subprocess
@@ -34,6 +35,10 @@ def place(tmp_path_factory) -> Path:
     assert "AMFB" in made.stdout
     assert "epoch    4 gaps %  E " in made.stdout
     return folder
+
+
+def test_the_version_is_said():
+    assert invoke("--version") == f"dree {importlib.metadata.version('dree')}\n"
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_the_own_law_is_called_by_its_title_in_figures(monkeypatch):
         (scenario_class, "drifts", "Unknown scenario 'drifts'. Did you mean 'drift'?"),
         (law_named, "Ring", "Unknown law 'Ring'"),
         (law_named, "own_scenario.Road2", "Law 'own_scenario.Road2' ends in a digit"),
-        (law_named, "dree.tasks.laws.Law", "Law 'dree.tasks.laws.Law' cannot be made without arguments"),
+        (law_named, "dree.tasks.laws.Law", "Law 'dree.tasks.laws.Law' cannot be made: the class lacks draw"),
     ],
 )
 def test_what_is_no_scenario_or_law_is_refused(find, name, why, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import subprocess
 import sys
 from importlib.util import resolve_name
@@ -100,6 +101,24 @@ def test_every_public_name_can_be_loaded_from_the_top():
     assert {name: getattr(dree, name).__class__ for name in dree.__all__}
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         dree.nonsense  # noqa: B018
+
+
+def test_what_type_checkers_see_is_what_is_loaded():
+    """Without the imports that only they follow, editors would know no public name."""
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    seen = {
+        (node.module, alias.name, alias.asname)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == {(home, name, name) for home, names in dree._HOMES.items() for name in names}
+
+
+def test_all_public_names_and_the_version_are_listed():
+    assert {*dree.__all__, "__version__"} <= set(dir(dree))
+    assert dree.__version__ == importlib.metadata.version("dree")
 
 
 def test_importing_the_package_loads_nothing_heavy():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import dree
 from dree.cli_bench import bench
 from dree.cli_convert import convert
 from dree.cli_data import data
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from dree.experiments import Run
 
 app = typer.Typer(
-    help="Lifelong learning for neural vehicle-routing solvers whose tasks drift.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -47,6 +47,21 @@ DEMO_FOLDER = Path("runs/demo")
 SOLVER_HELP = "The base solver: pomo, omni, invit, or a dotted path to your own class."
 SCENARIO_HELP = "drift, periodic, sudden, lade (real days), or a dotted path to your own class."
 METHOD_HELP = "fine-tuning, dree, llr-bc, li, mt-ref, mt-cumulative, or a dotted path to your own class."
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        say(f"dree {dree.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """Lifelong learning for neural vehicle-routing solvers whose tasks drift."""
 
 
 @app.command()

@@ -36,7 +36,7 @@ def convert(
     A run's solver is written in half precision, without what is needed to go on learning.
     """
     from dree.experiments.converted import convert
-    from dree.experiments.shipped import export
+    from dree.experiments.export import export
 
     if checkpoint.is_dir():
         if norm is not None or heads != HEADS:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dree.errors import DreeError, unknown
 
@@ -37,4 +38,20 @@ def named_class(what: str, name: str, known: Mapping[str, type[T]], base: type[T
         home = ".".join(base.__module__.split(".")[:2])
         article = "an" if what[0] in "aeiou" else "a"
         raise DreeError(f"'{name}' is not {article} {what}: it must be a class derived from {home}.{base.__name__}.")
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
+        raise DreeError(f"{what.capitalize()} '{name}' cannot be made: the class lacks {missing}.")
     return found
+
+
+def constructed(what: str, name: str, kind: type[T], arguments: Mapping[str, Any]) -> T:
+    """An object of such a class, whose `__init__` must take these arguments in this order."""
+    try:
+        inspect.signature(kind).bind(*arguments.values())
+    except TypeError as error:
+        words = ", ".join(("self", *arguments))
+        raise DreeError(
+            f"{what.capitalize()} '{name}' cannot be made: its __init__ must take ({words}), and calling it so fails: "
+            f"{error}."
+        ) from None
+    return kind(*arguments.values())

@@ -22,7 +22,9 @@ def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
     Unknown names and values of a wrong type are refused; `where` is the dotted path to these settings. What the class
     names as `retired` is ignored: files of earlier versions have it.
     """
-    hints = _hints(kind)  # type: ignore[arg-type]
+    if not dataclasses.is_dataclass(kind):
+        raise DreeError(f"{kind.__name__} must be a frozen dataclass: what can be set, each with its default.")
+    hints = _hints(kind)
     given: dict[str, Any] = {}
     for name, value in values.items():
         if name in getattr(kind, "retired", ()):
@@ -31,6 +33,13 @@ def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
             raise unknown("setting", where + name, [where + hint for hint in hints])
         given[name] = _checked(value, hints[name], where + name)
     return kind(**given)
+
+
+def check_types(settings: object) -> None:
+    """Refuse values of a wrong type in a settings dataclass that was made directly; for its `__post_init__`."""
+    kind: Any = type(settings)
+    for name, hint in _hints(kind).items():
+        _checked(getattr(settings, name), hint, name)
 
 
 @cache  # hints are compiled from texts each time

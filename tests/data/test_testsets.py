@@ -283,3 +283,8 @@ def test_every_built_in_reference_is_the_cost_of_a_feasible_tour(key):
         assert cost == pytest.approx(float(test.references[row]), rel=1e-12)
     costs = rules(key.problem).cost(instances, test.tours[:, None])[:, 0]
     torch.testing.assert_close(costs.double(), test.references, rtol=1e-5, atol=0)
+
+
+def test_its_representation_is_one_line():
+    test = load_set(SetKey("cvrp", "U20"))
+    assert repr(test) == f"TestSet(cvrp-U20-text, Instances(cvrp, {len(test.instances)} of 20 customers, cpu))"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -197,7 +198,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_good_checkpoint(t
 
     def poisoned(batch):
         progress = learn(batch)
-        return type(progress)(progress.loss * (float("nan") if run.learner.batches == 4 else 1), progress.cost)
+        return replace(progress, loss=progress.loss * (float("nan") if run.learner.batches == 4 else 1))
 
     monkeypatch.setattr(run.learner, "learn", poisoned)
     with pytest.raises(DreeError, match="not finite from batch 2 of epoch 2 on"):
@@ -269,6 +270,20 @@ def test_weights_that_are_no_numbers_stop_a_run_whose_checkpoint_is_good(tmp_pat
     with pytest.raises(DreeError, match="The loss is not finite from batch 2 of epoch 1 on, so learning stopped"):
         run.finish()
     assert Run.resume(tmp_path / "run").epoch == 0
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_a_loss_of_a_users_replay_that_is_not_finite_is_blamed_on_it(tmp_path, monkeypatch, kernels):
+    """By PyTorch's operations the next tours never end, which is not the cause."""
+    if not kernels:
+        without_numba(monkeypatch)
+    run = Run.start(tmp_path / "run", TINY)
+    mine = type("Mine", (Method,), {"replay": lambda self, learner, lesson: learner.loss(lesson) * float("nan")})()
+    monkeypatch.setattr(run.learner, "method", mine)
+    with pytest.raises(
+        DreeError, match=r"not finite from batch 1 of epoch 1 .* what 'replay' of test_run\.Mine returns"
+    ):
+        run.finish()
 
 
 def test_an_error_in_the_report_of_a_users_method_says_so(tmp_path, monkeypatch):

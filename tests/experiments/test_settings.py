@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
 from dree.errors import DreeError
 from dree.experiments import DEMO, PRESETS, RunSettings, preset
+from dree.lifelong import LearnerSettings
 from dree.settings import build, override, parse_assignments
+from dree.solvers import INViTSettings, POMOSettings
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RunSettings(epochs="ten"), "Setting 'epochs' must be int or nothing, not 'ten'"),
+        (lambda: RunSettings(seed=1.5), "Setting 'seed' must be int, not 1.5"),
+        (lambda: RunSettings(sizes=20), "Setting 'sizes' is a group of settings"),
+        (lambda: RunSettings(start=Path("runs/x")), "Setting 'start' must be str or nothing, not PosixPath"),
+        (lambda: LearnerSettings(learning_rate="fast"), "Setting 'learning_rate' must be float, not 'fast'"),
+        (lambda: POMOSettings(layers="three"), "Setting 'layers' must be int, not 'three'"),
+        (lambda: INViTSettings(state_views=[35, "50"]), "Setting 'state_views' must be"),
+    ],
+)
+def test_values_of_a_wrong_type_are_refused_also_where_settings_are_made_directly(make, message):
+    with pytest.raises(DreeError, match=message):
+        make()
 
 
 def test_the_defaults_are_the_papers():

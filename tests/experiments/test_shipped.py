@@ -12,7 +12,8 @@ from command_line import invoke
 from dree.data import load_test
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
-from dree.experiments.shipped import SHIPPED, export, shipped_folder
+from dree.experiments.export import export
+from dree.experiments.shipped import SHIPPED, shipped_folder
 from dree.experiments.trained import load_trained
 from run_folders import demo_run
 

@@ -275,3 +275,19 @@ def test_an_error_in_a_hook_within_a_hook_has_one_note_of_the_inner_one():
         raise ZeroDivisionError
     (note,) = caught.value.__notes__
     assert note.startswith("This was in the hook 'pull'")
+
+
+@pytest.mark.parametrize("hook", ["replay", "pull"])
+@pytest.mark.parametrize(
+    ("loss", "fault"),
+    [
+        (0.5, "a float"),
+        (torch.tensor(0.5), "a tensor without gradient"),
+        (torch.zeros(2, requires_grad=True), r"a tensor of shape \[2\]"),
+    ],
+)
+def test_what_is_no_loss_is_refused_with_the_name_of_the_hook(hook, loss, fault):
+    gives = {"replay": lambda *_: loss, "pull": lambda *_: lambda lesson: loss}[hook]
+    mine = type("Mine", (Method,), {hook: gives})()
+    with pytest.raises(DreeError, match=rf"The hook '{hook}' of the method test_learner\.Mine returned {fault}"):
+        learner("tsp", mine).learn(random_instances("tsp", 2, 5, seed=1))

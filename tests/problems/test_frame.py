@@ -42,3 +42,13 @@ def test_the_official_frame_divides_by_the_largest_coordinate_and_moves_nothing(
     torch.testing.assert_close(over_largest(batch).coords, torch.tensor([[[0.25, 0.125], [1, 0.375], [0.5, -0.05]]]))
     with pytest.raises(DreeError, match="No coordinate is positive"):
         over_largest(Instances(-batch.coords.abs()))
+
+
+@pytest.mark.parametrize(
+    ("far", "message"),
+    [(float("nan"), r"node 2: coordinates \[nan, 0.0\] are not finite"), (1e200, "too far apart for floating-point")],
+)
+def test_what_cannot_be_scaled_is_refused_with_the_real_cause(far, message):
+    batch = Instances(torch.tensor([[[0.0, 0.0], [1.0, 1.0], [far, 0.0]]], dtype=torch.float64))
+    with pytest.raises(DreeError, match=message):
+        to_unit_square(batch)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 
@@ -170,3 +171,64 @@ def test_of_equal_tours_one_is_the_best():
     best = Tours(torch.tensor([[[0, 1], [1, 0]]]), torch.tensor([[2.0, 2.0]])).best()
     assert best.costs.tolist() == [[2.0]]
     assert best.actions.shape == (1, 1, 2)
+
+
+def test_plain_arrays_become_instances_of_the_types_that_solvers_take():
+    coords = np.array([[[0, 0], [3, 4], [6, 8]], [[1, 1], [2, 2], [5, 5]]])
+    batch = Instances.of(coords, [[0, 2, 3.0], [0, 1, 1]], 5)
+    assert batch.coords.dtype == torch.float32
+    assert batch.coords.tolist() == coords.tolist()
+    assert batch.demands.tolist() == [[0, 2, 3], [0, 1, 1]]
+    assert batch.capacity.tolist() == [5, 5]
+    assert Instances.of(coords, [[0, 2, 3], [0, 1, 1]], np.array([5, 6])).capacity.tolist() == [5, 6]
+    exact = Instances.of(torch.tensor(coords[0] + 0.1), dtype=torch.float64)
+    assert exact.coords.tolist() == (coords[:1] + 0.1).tolist()
+
+
+def test_a_single_problem_becomes_a_batch_of_one():
+    assert_same(
+        Instances.of([[0.0, 0.5], [1.0, 0.25]], [0, 3], 7),
+        Instances(torch.tensor([[[0.0, 0.5], [1.0, 0.25]]]), torch.tensor([[0, 3]]), torch.tensor([7])),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (([[0, 1], [2]],), "'coords' must be an array of numbers in which all rows have the same length"),
+        (("here",), "'coords' must be an array of numbers"),
+        (([[0, 1], [2, np.nan]],), r"Instance 0, node 1: coordinates \[2.0, nan\] are not finite"),
+        (([[0, 1], [2, 3]], [0, 1.5], 3), "'demands' must be whole numbers"),
+        (([[0, 1], [2, 3]], [0, np.inf], 3), "'demands' must be whole numbers"),
+        (([[0, 1], [2, 3]], [0, 1], 2.5), "'capacity' must be whole numbers"),
+        (([[0, 1], [2, 3]], [0, 4], 3), "demand 4 is over the capacity 3"),
+        (([[0, 1], [2, 3]], [0, 1]), "Demands and capacity go together"),
+        (([[0, 1], [2, 3]], [0, 1], [3, 4]), r"Capacity must be int64 of shape \[1\]"),
+        (([0, 1],), r"Coordinates must be floats of shape \[instances, nodes, 2\]"),
+    ],
+)
+def test_arrays_that_are_no_problems_are_refused_by_name(given, message):
+    with pytest.raises(DreeError, match=message):
+        Instances.of(*given)
+
+
+def test_the_constructor_says_where_arrays_can_be_given():
+    with pytest.raises(DreeError, match=r"'coords' must be a tensor, not ndarray. Instances.of\("):
+        Instances(np.zeros((1, 3, 2)))
+    with pytest.raises(DreeError, match="'capacity' must be a tensor, not int"):
+        Instances(torch.rand(1, 3, 2), torch.tensor([[0, 1, 1]]), 30)
+
+
+def test_one_row_is_a_batch_of_one_and_a_batch_can_be_gone_through():
+    batch = cvrp(3)
+    assert_same(batch[1], batch[1:2])
+    assert_same(batch[-1], batch[2:])
+    assert_same(Instances.cat(list(batch)), batch)
+    with pytest.raises(IndexError, match="There is no instance 3: there are 3"):
+        batch[3]
+
+
+def test_representations_are_one_line_without_numbers():
+    assert repr(cvrp(2, 4)) == "Instances(cvrp, 2 of 3 customers, cpu)"
+    tours = Tours(torch.zeros(2, 5, 7, dtype=torch.int64), torch.zeros(2, 5))
+    assert repr(tours) == "Tours(5 for each of 2 instances, 7 actions, cpu)"

@@ -219,6 +219,12 @@ def test_a_solver_refuses_the_other_problem():
         small_solver("tsp").solve(random_instances("cvrp", 1, 4, seed=0))
 
 
+def test_a_solver_refuses_another_precision_than_its_own():
+    instances = random_instances("tsp", 1, 4, seed=0)
+    with pytest.raises(DreeError, match=r"weights of this solver are torch\.float32, these coordinates torch\.float64"):
+        small_solver("tsp").solve(replace(instances, coords=instances.coords.double()))
+
+
 @pytest.mark.parametrize("wrong", [{"layers": 0}, {"width": 10, "heads": 4}, {"clip": -1.0}])
 def test_settings_that_make_no_network_are_refused(wrong):
     with pytest.raises(DreeError):

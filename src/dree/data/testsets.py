@@ -84,6 +84,10 @@ class TestSet:
                 "to it can be given. A tour has the length 0 where all places are one. Leave such instances out."
             )
 
+    def __repr__(self) -> str:
+        """On one line, without the numbers."""
+        return f"TestSet({self.name}, {self.instances!r})"
+
     def first(self, count: int) -> TestSet:
         """A set of its first instances."""
         tours = None if self.tours is None else self.tours[:count]
@@ -104,9 +108,9 @@ def available(folder: Path | None = None) -> list[SetKey]:
     )
 
 
-def load_test(problem: str, law: str, size: int, spec: str = "text", *, folder: Path | None = None) -> TestSet:
+def load_test(problem: str, law: str, size: int, spec: str = "text", *, folder: str | Path | None = None) -> TestSet:
     """The test set of a task of one law."""
-    return load_set(SetKey(problem, f"{law}{size}", spec), folder)
+    return load_set(SetKey(problem, f"{law}{size}", spec), None if folder is None else Path(folder))
 
 
 def load_set(key: SetKey, folder: Path | None = None) -> TestSet:

@@ -1,15 +1,20 @@
-"""A solver's best answer to one problem in anybody's coordinates."""
+"""A solver's best answers to problems in anybody's coordinates.
+
+Shapes: B instances, T actions of a tour.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
+from dree.errors import DreeError
 from dree.evaluation.evaluate import best_tours
 from dree.problems import SYMMETRIES, Instances, to_unit_square
-from dree.problems.check import check_cvrp, check_tsp, split_routes
+from dree.problems.check import check_tours, split_routes
 from dree.solvers import Solver
 
 
@@ -24,22 +29,47 @@ class Answer:
     loads: list[int] | None
     capacity: int | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        answer: dict[str, Any] = {"problem": self.problem, "cost": self.cost, "routes": self.routes}
-        if self.loads is not None:
-            answer |= {"loads": self.loads, "capacity": self.capacity}
-        return answer
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The best tour that a solver found for each problem; `answers[0]` is the first with its routes and loads."""
+
+    instances: Instances  # in their own units
+    tours: NDArray[np.int64]  # [B, T] nodes in the order of visits; of a CVRP 0 is the depot, to which they return
+    costs: NDArray[np.float64]  # [B] lengths in the units of the coordinates, by the independent referee
+
+    def __len__(self) -> int:
+        """The number of problems B."""
+        return len(self.costs)
+
+    def __getitem__(self, row: int) -> Answer:
+        """The answer to one problem."""
+        actions, cost = self.tours[row].tolist(), float(self.costs[row])
+        if self.instances.demands is None or self.instances.capacity is None:
+            return Answer("tsp", actions, [actions], cost, None, None)
+        demands, routes = self.instances.demands[row].cpu().numpy(), split_routes(actions)
+        loads = [int(demands[route].sum()) for route in routes]
+        return Answer("cvrp", actions, routes, cost, loads, int(self.instances.capacity[row]))
+
+    def __iter__(self) -> Iterator[Answer]:
+        """One after the other."""
+        return map(self.__getitem__, range(len(self)))
+
+    def __repr__(self) -> str:
+        """On one line, without the tours."""
+        return f"Answers(to {self.instances!r}, mean cost {self.costs.mean():.6g})"
 
 
 def answer(solver: Solver, instance: Instances) -> Answer:
     """The best greedy tour over all starts and symmetric copies of one problem, checked and costed in float64."""
-    best = best_tours(solver, to_unit_square(instance), SYMMETRIES, precision="fp32")
-    actions: list[int] = best.actions.flatten().tolist()
-    coords = instance.coords[0].double().numpy()
-    if instance.demands is None or instance.capacity is None:
-        return Answer("tsp", actions, [actions], check_tsp(coords, actions), None, None)
-    demands, capacity = instance.demands[0], int(instance.capacity[0])
-    routes = split_routes(actions)
-    loads = [int(demands[torch.tensor(route)].sum()) for route in routes]
-    return Answer("cvrp", actions, routes, check_cvrp(coords, demands.numpy(), capacity, actions), loads, capacity)
+    return answers(solver, instance)[0]
+
+
+def answers(solver: Solver, instances: Instances, copies: int = SYMMETRIES) -> Answers:
+    """The best greedy tours of problems over all starts and so many symmetric copies (1 or 8), checked and costed."""
+    if copies not in (1, SYMMETRIES):
+        raise DreeError(f"copies must be 1 or {SYMMETRIES}, not {copies!r}.")
+    best = best_tours(solver, to_unit_square(instances), copies, precision="fp32")
+    tours = best.actions[:, 0].numpy()
+    coords, *orders = (tensor.cpu().numpy() for tensor in instances.tensors())
+    return Answers(instances, tours, check_tours(coords, tours, *orders))

@@ -14,7 +14,7 @@ from dree.data.lade import load_deliveries
 from dree.errors import DreeError, unknown
 from dree.lifelong import LearnerSettings, make_method, method_class
 from dree.problems import rules
-from dree.settings import build, override
+from dree.settings import build, check_types, override
 from dree.solvers import Solver, make_solver, solver_class
 from dree.tasks import SCENARIOS, RecordedStream, Stream, Task, make_stream
 from dree.tasks.lade import check_ratio
@@ -60,6 +60,7 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything is written; of groups keep what differs from the defaults."""
+        check_types(self)
         for name in ("epochs", "batch_size", "processes", "batches", "test_every", "test_instances"):
             value = getattr(self, name)
             if value is not None and value < 1:

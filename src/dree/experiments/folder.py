@@ -69,8 +69,8 @@ class UntestedError(DreeError):
 class RunFolder:
     """The files of one run."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | Path) -> None:
+        self.path = path = Path(path)
         self.checkpoints = path / "checkpoint"
         self.report = path / "report.html"
 
@@ -102,8 +102,9 @@ class RunFolder:
         return RunFolder(path)
 
     @staticmethod
-    def open(path: Path) -> RunFolder:
+    def open(path: str | Path) -> RunFolder:
         """An existing folder."""
+        path = Path(path)
         if not (path / "manifest.json").is_file():
             inside = sorted(file.parent.name for file in path.glob("*/manifest.json"))
             hint = f" But it holds runs: {', '.join(inside)}. Name one of them." if inside else ""

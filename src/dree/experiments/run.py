@@ -23,7 +23,7 @@ from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.lifelong.epoch import learn_epoch
-from dree.lifelong.methods import in_hook
+from dree.lifelong.methods import in_hook, own_method
 from dree.lifelong.parallel import Together
 
 
@@ -58,15 +58,16 @@ class Run:
         self._pause = Pause(settings.checkpoint_seconds)
 
     @staticmethod
-    def start(path: Path, settings: RunSettings, say: Say = print, kind: str = "run", bars: Bars = no_bar) -> Run:
+    def start(path: str | Path, settings: RunSettings, say: Say = print, kind: str = "run", bars: Bars = no_bar) -> Run:
         """A new run in a new folder."""
+        path = Path(path)
         check_new(path)
         material = load_material(settings, say, bars)
         record = material.record() | start_record(settings)
         return Run(RunFolder.create(path, settings, record, kind), material, say)
 
     @staticmethod
-    def resume(path: Path, say: Say = print, bars: Bars = no_bar) -> Run:
+    def resume(path: str | Path, say: Say = print, bars: Bars = no_bar) -> Run:
         """A run as its newest good checkpoint has it."""
         folder = RunFolder.open(path)
         manifest = folder.manifest()
@@ -148,8 +149,8 @@ class Run:
         if learned.broken is not None:
             raise DreeError(
                 f"The loss is not finite from batch {learned.broken} of epoch {epoch} on, so learning stopped. "
-                f"The newest checkpoint in {self.folder.checkpoints} is from before that epoch. Try a smaller "
-                "learner.learning_rate, or precision fp32."
+                f"The newest checkpoint in {self.folder.checkpoints} is from before that epoch. "
+                + self._what_to_mend(learned.by_replay)
             )
         with in_hook(learner.method, "report"):
             report: dict[str, Any] = learner.method.report()
@@ -166,6 +167,16 @@ class Run:
         if epoch == self.stream.epochs or learner.together.agreed(self._pause.is_over()):
             self.checkpoint()
         return Tested(epoch, name, learned.cost, gaps)
+
+    def _what_to_mend(self, by_replay: bool) -> str:
+        """What to do about a loss that is not finite."""
+        own = own_method(self.learner.method)
+        if own is not None and by_replay:
+            return (
+                f"The solver's own loss was finite there, so mend what 'replay' of {own} returns; "
+                "dree.testing.check_method finds such faults within seconds."
+            )
+        return "Try a smaller learner.learning_rate, or precision fp32."
 
     def peak_bytes(self) -> int | None:
         """The most GPU memory in use at once since this process took the run up, tests included; None on a CPU.

@@ -13,6 +13,7 @@ import torch
 from dree.errors import DreeError
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import CONVERTED, PRETRAINED, RunFolder
+from dree.experiments.shipped import solver_folder
 from dree.lifelong.checkpoint import load_checkpoint, load_latest
 from dree.solvers import Solver
 
@@ -38,9 +39,9 @@ def load_trained(path: Path, say: Callable[[str], object] = print) -> Trained:
     return Trained(folder.path, state["epoch"], settings, solver.eval(), method)
 
 
-def load_solver(path: Path, say: Callable[[str], object] = print) -> Solver:
-    """The solver that a run has learned so far, on the CPU."""
-    return load_trained(path, say).solver
+def load_solver(path: str | Path, say: Callable[[str], object] = print) -> Solver:
+    """The solver that a run has learned so far, or one that comes with dree, by its name as a text; on the CPU."""
+    return load_trained(solver_folder(path), say).solver
 
 
 def first_solver(settings: RunSettings) -> Solver:

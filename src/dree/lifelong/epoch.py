@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from dree.errors import DreeError
 from dree.lifelong.learner import Learner
@@ -24,26 +25,38 @@ class Epoch:
     loss: float
     cost: float
     broken: int | None  # the first batch, counted from 1, whose loss was not finite
+    by_replay: bool  # whether that batch's own loss was finite, so that what was replayed is to blame
+
+    @staticmethod
+    def of(totals: Tensor, broken: list[Tensor]) -> Epoch:
+        """From the sums of losses and costs, and for each batch whether loss and own loss were not finite."""
+        loss, cost = (totals / len(broken)).tolist()
+        for batch, (whole, own) in enumerate(torch.stack(broken).tolist(), start=1):
+            if whole:
+                return Epoch(len(broken), loss, cost, batch, not own)
+        return Epoch(len(broken), loss, cost, None, False)
 
 
 def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, go_on: GoOn) -> Epoch:
-    """Learn an epoch of a stream, at least one batch; what is drawn depends on seed, epoch and batch alone."""
+    """Learn an epoch of a stream, at least one batch; what is drawn depends on seed, epoch and batch alone.
+
+    It ends early where the solver fails because an earlier batch broke it.
+    """
     learner.begin(stream, epoch)
     totals = torch.zeros(2, device=learner.device)
-    broken = []
-    batch = 0
-    while batch == 0 or go_on(batch):
+    broken: list[Tensor] = []
+    while not broken or go_on(len(broken)):
+        batch = len(broken)
         generator = named_generator(learner.seed, "instances", epoch, batch, device=learner.device)
         with in_hook(learner.method, "choose"):
             task = learner.method.choose(stream, epoch, named_generator(learner.seed, "task", epoch, batch))
         try:
             progress = learner.learn(task.sample(batch_size, generator))
         except DreeError as error:
+            if broken and (so_far := Epoch.of(totals, broken)).broken is not None:
+                return so_far
             raise DreeError(f"Epoch {epoch}, batch {batch + 1}: {error}") from None
         totals += torch.stack([progress.loss, progress.cost])
-        broken.append(~progress.loss.isfinite())
-        batch += 1
+        broken.append(~torch.stack([progress.loss, progress.own]).isfinite())
     learner.end(stream, epoch)
-    loss, cost = (totals / batch).tolist()
-    first = torch.stack(broken).nonzero()
-    return Epoch(batch, loss, cost, int(first[0]) + 1 if len(first) else None)
+    return Epoch.of(totals, broken)

@@ -18,11 +18,11 @@ from dree.errors import DreeError, unknown
 from dree.lifelong.baseline import BASELINES, GreedyBaseline
 from dree.lifelong.flat import FlatParameters
 from dree.lifelong.graphs import Graphs, Work
-from dree.lifelong.methods import Lesson, Method, in_hook
+from dree.lifelong.methods import Lesson, Method, checked_loss, in_hook
 from dree.lifelong.parallel import Together
 from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
-from dree.settings import build
+from dree.settings import build, check_types
 from dree.solvers import Solver
 from dree.solvers.chunks import with_gradient
 from dree.solvers.precision import PRECISIONS, in_precision
@@ -45,6 +45,7 @@ class LearnerSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot learn."""
+        check_types(self)
         if not 0 < self.learning_rate < math.inf:
             raise DreeError(f"The learning rate must be positive, not {self.learning_rate}.")
         if not 0 <= self.weight_decay < math.inf:
@@ -67,6 +68,7 @@ class Progress:
 
     loss: Tensor  # scalar
     cost: Tensor  # scalar: mean over instances of the best tour found
+    own: Tensor  # scalar: the loss without what was replayed, of this process alone
 
 
 class Learner:
@@ -98,11 +100,11 @@ class Learner:
     def learn(self, new: Instances) -> Progress:
         """Learn one batch of new instances; of several processes that are given the same one, each its share."""
         lesson = self.attempt(self.together.share(new), "solve")
-        loss = self.loss(lesson)
+        own = loss = self.loss(lesson)
         with in_hook(self.method, "replay"):
             replayed = self.method.replay(self, lesson)
         if replayed is not None:
-            loss = loss + replayed
+            loss = own + checked_loss(self.method, "replay", replayed)
         self._flat.clear_gradient()
         loss.backward()  # type: ignore[no-untyped-call]
         self.together.average(self._flat.gradient)
@@ -111,7 +113,7 @@ class Learner:
             self.method.remember(self, lesson)
         self.batches += 1
         _, best = lesson.best()
-        return Progress(self.together.mean(loss.detach()), self.together.mean(best.costs.mean()))
+        return Progress(self.together.mean(loss.detach()), self.together.mean(best.costs.mean()), own.detach())
 
     def attempt(self, instances: Instances, purpose: str) -> Lesson:
         """Solve a batch and its symmetric copies by sampling, ready to be learned."""
@@ -177,7 +179,7 @@ class Learner:
         loss = reinforce(self.solver, lesson)
         with in_hook(self.method, "pull"):
             pull = self.method.pull(self)
-            return loss if pull is None else loss + pull(lesson)
+            return loss if pull is None else loss + checked_loss(self.method, "pull", pull(lesson))
 
     def differentiate(
         self, name: str, work: Work, instances: Instances, *inputs: Tensor, purpose: str = ""

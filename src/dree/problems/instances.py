@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from dree.errors import DreeError
@@ -20,7 +22,7 @@ class Instances:
 
     Demands and capacities are integers, so that loads are exact and "just full" is no matter of rounding.
     Construction checks shapes and types, which costs nothing on any device; `validated` checks values,
-    and everything that comes from outside goes through it.
+    and everything that comes from outside goes through it. `of` makes them of plain arrays.
     """
 
     coords: Tensor  # [B, N, 2] float
@@ -29,6 +31,12 @@ class Instances:
 
     def __post_init__(self) -> None:
         """Refuse shapes and types that cannot be a batch of problems."""
+        for name, value in vars(self).items():
+            if not isinstance(value, Tensor) and (value is not None or name == "coords"):
+                raise DreeError(
+                    f"'{name}' must be a tensor, not {type(value).__name__}. "
+                    "Instances.of(coords, demands, capacity) takes arrays, lists and numbers."
+                )
         if self.coords.ndim != 3 or self.coords.shape[-1] != 2 or not self.coords.is_floating_point():
             raise DreeError(f"Coordinates must be floats of shape [instances, nodes, 2], not {_describe(self.coords)}.")
         if self.nodes < 2:
@@ -47,6 +55,37 @@ class Instances:
                 f"Capacity must be int64 of shape {list(self.coords.shape[:1])}, one per instance, "
                 f"not {_describe(self.capacity)}."
             )
+
+    @staticmethod
+    def of(
+        coords: ArrayLike | Tensor,
+        demands: ArrayLike | Tensor | None = None,
+        capacity: ArrayLike | Tensor | None = None,
+        *,
+        dtype: torch.dtype = torch.float32,
+    ) -> Instances:
+        """Instances from arrays, lists or tensors, with every value checked.
+
+        Coordinates are [B, N, 2], or [N, 2] of a single problem, which becomes a batch of one. With demands, which
+        are whole numbers, the first node is the depot, whose demand is 0; capacity is one number for all or one for
+        each. Solvers were trained in the unit square and see coordinates as they are: `to_unit_square` moves others
+        there, and `dree.solve` does so by itself. Networks compute in float32, so that is what coordinates become.
+        """
+        points = _tensor("coords", coords, dtype)
+        single = points.ndim == 2
+        points = points[None] if single else points
+        if demands is None and capacity is None:
+            return Instances(points).validated()
+        if demands is None or capacity is None:
+            raise DreeError("Demands and capacity go together: give both (CVRP) or neither (TSP).")
+        orders, limits = _tensor("demands", demands, torch.int64), _tensor("capacity", capacity, torch.int64)
+        orders = orders[None] if single and orders.ndim == 1 else orders
+        limits = limits.expand(len(points)) if limits.ndim == 0 else limits
+        return Instances(*(each.to(points.device) for each in (points, orders, limits))).validated()
+
+    def __repr__(self) -> str:
+        """On one line, without the numbers."""
+        return f"Instances({self.problem}, {len(self)} of {self.customers} customers, {self.device})"
 
     @property
     def problem(self) -> str:
@@ -76,8 +115,12 @@ class Instances:
         """Coordinates, and for CVRPs demands and capacity: `Instances(*tensors)` is the same batch."""
         return tuple(tensor for tensor in (self.coords, self.demands, self.capacity) if tensor is not None)
 
-    def __getitem__(self, rows: slice | Tensor) -> Instances:
-        """The instances at `rows`."""
+    def __getitem__(self, rows: int | slice | Tensor) -> Instances:
+        """The instances at `rows`; of one row, a batch of one."""
+        if isinstance(rows, int):
+            if not -len(self) <= rows < len(self):
+                raise IndexError(f"There is no instance {rows}: there are {len(self)}.")
+            rows = slice(rows, rows + 1 or None)
         return Instances(*(tensor[rows] for tensor in self.tensors()))
 
     def to(self, device: torch.device | str) -> Instances:
@@ -132,6 +175,11 @@ class Tours:
     actions: Tensor  # [B, P, T] int64
     costs: Tensor  # [B, P] float
 
+    def __repr__(self) -> str:
+        """On one line, without the numbers."""
+        instances, tours, actions = self.actions.shape
+        return f"Tours({tours} for each of {instances} instances, {actions} actions, {self.actions.device})"
+
     def best(self) -> Tours:
         """The cheapest tour of each instance, as the only one (P = 1)."""
         index = self.costs.argmin(dim=1)
@@ -141,3 +189,25 @@ class Tours:
 
 def _describe(tensor: Tensor) -> str:
     return f"{tensor.dtype} of shape {list(tensor.shape)}"
+
+
+def _tensor(name: str, values: ArrayLike | Tensor, dtype: torch.dtype) -> Tensor:
+    """Anybody's numbers as a tensor; those that are to be integers must be whole."""
+    if not isinstance(values, Tensor):
+        try:
+            array = np.asarray(values)
+        except ValueError:  # of lists of several lengths
+            array = np.empty(0, dtype=object)
+        if array.dtype.kind not in "iuf":
+            raise DreeError(f"'{name}' must be an array of numbers in which all rows have the same length.")
+        values = torch.from_numpy(array.astype(np.float64 if array.dtype.kind == "f" else np.int64))
+    if (
+        dtype == torch.int64
+        and values.is_floating_point()
+        and not ((values == values.round()) & values.isfinite()).all()
+    ):
+        raise DreeError(
+            f"'{name}' must be whole numbers, so that loads are exact. Count in smaller units, such as kilograms "
+            "instead of tonnes."
+        )
+    return values.to(dtype)

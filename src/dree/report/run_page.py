@@ -29,8 +29,9 @@ def metrics_summary(path: Path) -> RichTable:
     return metrics_table(_metrics(folder), title=f"{path.name}: gaps in per cent")
 
 
-def write_run_page(path: Path) -> Path:
+def write_run_page(path: str | Path) -> Path:
     """Write `report.html` into a run's folder, from what the run has logged so far; without weights without routes."""
+    path = Path(path)
     folder = RunFolder.open(path)
     settings, manifest, found = folder.settings(), folder.manifest(), _metrics(folder)
     stream = folder.stream()

@@ -8,13 +8,13 @@ from dree.errors import DreeError
 from dree.evaluation.evaluate import best_tours
 from dree.problems import SYMMETRIES, Instances
 from dree.problems.check import split_routes
+from dree.problems.frame import FARTHEST
 from dree.routing import groups, segments
 from dree.routing.plan import Plan
 from dree.solvers import Solver
 from dree.tasks.orders import Orders
 
 WHOLE = 100  # stops up to which a day is solved as a whole first; no solver was trained for more
-FARTHEST = 1e150  # of a coordinate from zero; squares of larger ones are no numbers
 PARTS = 30  # stops from which parts of the routes are made again
 
 

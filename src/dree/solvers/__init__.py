@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from dree.randomness import named_seed
-from dree.registry import named_class
+from dree.registry import constructed, named_class
 from dree.settings import build
 from dree.solvers.base import Score, Solver
 from dree.solvers.invit import INViT
@@ -28,7 +28,7 @@ def make_solver(problem: str, base: str = "pomo", settings: Mapping[str, Any] | 
     chosen: Any = build(kind.settings_class, settings or {}, "solver.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(named_seed(seed, "weights", problem))
-        return kind(problem, chosen)
+        return constructed("solver", base, kind, {"problem": problem, "settings": chosen})
 
 
 def solver_class(name: str) -> type[Solver]:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dree.errors import DreeError
 from dree.problems import Instances, Rules, State, Tours, rules
 
 
@@ -56,6 +57,21 @@ class Solver(nn.Module, ABC):
         super().__init__()
         self.rules = rules(problem)
         self.settings = self.settings_class() if settings is None else settings
+
+    def check_fitting(self, instances: Instances) -> None:
+        """Refuse instances of another problem, or in another precision than the weights; for `encode` to call."""
+        if instances.problem != self.rules.name:
+            given = "without demands and capacity" if self.rules.name == "tsp" else "with demands and a capacity"
+            raise DreeError(
+                f"This solver was made for {self.rules.name}, these instances are {instances.problem}. Give them "
+                f"{given}, or take another solver."
+            )
+        ours, theirs = next(self.parameters()).dtype, instances.coords.dtype
+        if ours != theirs:
+            raise DreeError(
+                f"The weights of this solver are {ours}, these coordinates {theirs}. Make the instances with "
+                "Instances.of(coords, demands, capacity), or give coords.to(torch.float32)."
+            )
 
     def capturable(self, nodes: int) -> bool:
         """Whether encoding, solving and scoring instances of this size never wait for the device.

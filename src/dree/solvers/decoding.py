@@ -26,7 +26,7 @@ SMALL = 2_000_000  # instances times nodes cubed: PyTorch's operations are done 
 
 ENDLESS = (
     "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller learning rate), or a "
-    "demand exceeds the capacity (Instances.validated() says which)."
+    "coordinate is none, or a demand exceeds the capacity (Instances.validated() says which)."
 )
 
 

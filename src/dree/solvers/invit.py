@@ -20,7 +20,6 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
-from dree.errors import DreeError
 from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
 from dree.solvers.capture import captured
@@ -110,8 +109,7 @@ class INViT(Solver):
 
     def encode(self, instances: Instances) -> Neighbours:
         """Sort neighbours. Under autocast views will be encoded in low precision; log-probabilities need every bit."""
-        if instances.problem != self.rules.name:
-            raise DreeError(f"This solver was made for {self.rules.name}, these instances are {instances.problem}.")
+        self.check_fitting(instances)
         return Neighbours(sort_neighbours(instances), self.network, autocast_precision(instances.device))
 
     @torch.no_grad()

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dree.errors import DreeError, unknown
+from dree.settings import check_types
 from dree.solvers.capture import side_by_side
 from dree.solvers.invit_layers import QueryLayer, View
 from dree.solvers.invit_views import Scene
@@ -41,6 +42,7 @@ class INViTSettings:
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no network."""
+        check_types(self)
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, int | float) and not isinstance(value, bool) and not 0 < value < math.inf:

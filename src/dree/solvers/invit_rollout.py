@@ -25,7 +25,8 @@ from dree.solvers.sampling import sample
 AHEAD = 8  # steps that are replayed before looking whether all tours have ended, as that means waiting
 ENDLESS = (
     "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller learning rate), or a "
-    "demand exceeds the capacity (Instances.validated() says which), or equals it, which strict_capacity rules out."
+    "coordinate is none, or a demand exceeds the capacity (Instances.validated() says which), "
+    "or equals it, which strict_capacity rules out."
 )
 
 KEPT_BYTES = 2**30  # what captured rollouts begin from; those that have not been used for longest go

@@ -16,6 +16,7 @@ from torch.func import functional_call
 
 from dree.errors import DreeError
 from dree.problems import Instances, State, Tours
+from dree.settings import check_types
 from dree.solvers.base import Score, Solver
 from dree.solvers.chunks import Chunk, split, sum_in_chunks, with_gradient
 from dree.solvers.decoding import ENDLESS, Decoder, kernels_serve, make_decoder
@@ -50,6 +51,7 @@ class POMOSettings:
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no network."""
+        check_types(self)
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None and not 0 < value < math.inf:
@@ -92,8 +94,7 @@ class POMO(Solver):
 
     def embedding(self, instances: Instances) -> Tensor:
         """The nodes as the encoder sees them first: [B, N, D]."""
-        if instances.problem != self.rules.name:
-            raise DreeError(f"This solver was made for {self.rules.name}, these instances are {instances.problem}.")
+        self.check_fitting(instances)
         coords = instances.coords
         if instances.demands is None or instances.capacity is None:
             embedded: Tensor = self.embed(coords)

@@ -97,7 +97,7 @@ class MetaLearner:
         changed, self.moments = adam(start, total, self.moments, settings.rate_at(number), settings.weight_decay)
         self.weights.copy_(changed)
         self.iteration = number
-        return Progress(loss, torch.stack(costs).mean())
+        return Progress(loss, torch.stack(costs).mean(), own=loss)
 
     def _adapt(self, share: Share, index: int) -> list[Step]:
         """Take the inner steps on a task; the solver is the adapted one after that.

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dree.lifelong.methods.base import Lesson, Method, in_hook
+from dree.errors import DreeError
+from dree.lifelong.methods.base import Lesson, Method, checked_loss, in_hook, own_method
 from dree.lifelong.methods.dree import DREE
 from dree.lifelong.methods.fine_tuning import FineTuning
 from dree.lifelong.methods.li import Li
 from dree.lifelong.methods.llr_bc import LLRBC
 from dree.lifelong.methods.multi_task import CumulativeMultiTask, MultiTask
-from dree.registry import named_class
+from dree.registry import constructed, named_class
 from dree.settings import build
 
 METHODS: dict[str, type[Method]] = {
@@ -27,7 +28,11 @@ METHODS: dict[str, type[Method]] = {
 def make_method(name: str, options: Mapping[str, Any] | None = None) -> Method:
     """A method with its options, by name; `options` holds those that are not to be the defaults."""
     kind = method_class(name)
-    return kind(build(kind.options_class, options or {}, "options."))
+    chosen: Any = build(kind.options_class, options or {}, "options.")
+    method = constructed("method", name, kind, {"options": chosen})
+    if not hasattr(method, "options"):
+        raise DreeError(f"Method '{name}' has no options: its __init__ must call super().__init__(options).")
+    return method
 
 
 def method_class(name: str) -> type[Method]:
@@ -45,7 +50,9 @@ __all__ = [
     "Li",
     "Method",
     "MultiTask",
+    "checked_loss",
     "in_hook",
     "make_method",
     "method_class",
+    "own_method",
 ]

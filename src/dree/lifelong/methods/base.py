@@ -128,6 +128,29 @@ class Method:
         """Take over the state of an earlier `state_dict`, whose tensors are on the CPU now."""
 
 
+def own_method(method: Method) -> str | None:
+    """The path of a user's own method; None of one that comes with dree."""
+    kind = type(method)
+    return None if kind.__module__.startswith("dree.") else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def checked_loss(method: Method, hook: str, loss: Any) -> Tensor:
+    """What a hook returned, if it is a loss: a single number, as a tensor with gradient. Its value is not looked at."""
+    if not isinstance(loss, Tensor):
+        fault = f"a {type(loss).__name__}"
+    elif loss.ndim:
+        fault = f"a tensor of shape {list(loss.shape)}"
+    elif not loss.requires_grad:
+        fault = "a tensor without gradient, from which nothing is learned"
+    else:
+        return loss
+    name = own_method(method) or type(method).__name__
+    raise DreeError(
+        f"The hook '{hook}' of the method {name} returned {fault}. It must be a tensor that is a single number and was "
+        "computed with learner.solver, without detach and outside of torch.no_grad(); or None for no loss."
+    )
+
+
 @contextmanager
 def in_hook(method: Method, hook: str) -> Iterator[None]:
     """Say of an error in a hook of a user's own method where it was, below the traceback of their code.
@@ -140,11 +163,11 @@ def in_hook(method: Method, hook: str) -> Iterator[None]:
     except (DreeError, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        kind = type(method)
+        name = own_method(method)
         noted = any(note.startswith(begins) for note in getattr(error, "__notes__", ()))
-        if not noted and not kind.__module__.startswith("dree."):
+        if not noted and name is not None:
             error.add_note(
-                f"{begins}'{hook}' of your method {kind.__module__}.{kind.__qualname__}. "
+                f"{begins}'{hook}' of your method {name}. "
                 "dree.testing.check_method finds such faults within seconds: docs/own-method.md, 'Is it sound?'."
             )
         raise
