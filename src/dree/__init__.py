@@ -76,15 +76,17 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from its home."""
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # type checkers would take any name for one of it
 
-        return version("dree")
-    if name not in _HOME:
-        raise AttributeError(f"module 'dree' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    def __getattr__(name: str) -> Any:
+        """Load a public name from its home."""
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("dree")
+        if name not in _HOME:
+            raise AttributeError(f"module 'dree' has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -74,7 +74,7 @@ def bench(
     from dree.experiments import RunSettings
     from dree.experiments.bench import DEFAULTS, Plan
     from dree.experiments.bench_check import CHECKED, LOG_PROB_BAR
-    from dree.files import write_json
+    from dree.files import check_writable, write_json
     from dree.lifelong import LearnerSettings
     from dree.problems import PROBLEMS
     from dree.solvers import SOLVERS
@@ -95,6 +95,8 @@ def bench(
     )
     if check:
         plan = replace(plan, batch=max(batch or 0, CHECKED))
+    if json_file:
+        check_writable(json_file)
     problems = list(PROBLEMS) if problem is None else [problem]
     say(_where(where))
     if where.type == "cpu" and sizes is None and batch is None:

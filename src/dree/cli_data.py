@@ -136,8 +136,10 @@ def check(
     from dree.data import FILES
     from dree.evaluation.checking import check_set, stronger
     from dree.evaluation.checking import keep as keep_better
-    from dree.files import write_json
+    from dree.files import check_writable, write_json
 
+    if output:
+        check_writable(output)
     places = {key: _place(key, folder) for key in _keys(problem, law, size, task, finer, order, spec)}
     if keep and folder is None and FILES in places.values():
         raise DreeError("Shipped sets stay as they are. To improve a copy of them, give its folder with --folder.")

@@ -41,6 +41,7 @@ def drift(
     Writes a figure (PNG and PDF) and all numbers (JSON). Interrupted, it goes on where it was when called again.
     """
     from dree.evaluation.gromov_wasserstein import made
+    from dree.files import check_writable
 
     made()  # so that nobody waits for the files to be read to learn that a package is missing
     if (source is None) == (scenario is None):
@@ -54,8 +55,9 @@ def drift(
         if region is not None:
             raise DreeError("--region belongs to a file of LaDe-D: name the file before it.")
         days = _synthetic(scenario, order or 1, problem or "tsp", epochs or EPOCHS, seed)
-    result = _measure(days, nodes, seed, os.cpu_count() or 1 if workers is None else workers)
-    _write(result, out or Path(f"drift-{days.name}"))
+    stem = out or Path(f"drift-{days.name}")
+    check_writable(stem.with_name(f"{stem.name}.json"))
+    _write(_measure(days, nodes, seed, os.cpu_count() or 1 if workers is None else workers), stem)
 
 
 def _real(source: Path, region: str | None) -> Days:

@@ -47,7 +47,7 @@ def evaluate(
     from dree.data.libraries import library as known_library
     from dree.experiments.shipped import shipped_folder
     from dree.experiments.trained import load_trained
-    from dree.files import write_csv, write_json
+    from dree.files import check_writable, write_csv, write_json
     from dree.problems import SYMMETRIES
     from dree.problems.frame import FRAMES
     from dree.solvers.precision import TEST_PRECISIONS, precision_on
@@ -68,6 +68,8 @@ def evaluate(
         raise DreeError(f"Evaluate either {target} or, with --solver, {shipped}: name one of them.")
     if target is None and shipped is None:
         raise DreeError("Name what to evaluate: a run's folder, or with --solver one that comes with dree.")
+    for file in filter(None, (json_file, csv_file)):
+        check_writable(file)
     trained = load_trained(shipped_folder(shipped) if shipped is not None else Path(str(target)), say)
     where = replace(trained.settings, device=device).torch_device()
     trained.solver.to(where)

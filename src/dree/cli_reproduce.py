@@ -87,12 +87,15 @@ def _carry_out(
 ) -> None:
     from contextlib import ExitStack
 
+    from dree.files import check_folder
     from dree.report.live import live_view, tell_all
     from dree.report.tensorboard import tensorboard_logs
     from dree.reproduce.plan import make_plan, obstacles
     from dree.reproduce.report import write_report
     from dree.reproduce.suite import reproduced
 
+    for folder in filter(None, (out, tensorboard)):
+        check_folder(folder)
     plan = make_plan(experiments, choice, out, obstacles(experiments, choice, say, bar))
     if not plan.experiments:
         reasons = [f"{experiment.name}: {reason}" for experiment, reason in plan.lacking]

@@ -16,9 +16,11 @@ def watch(
     out: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("watch.html"),
 ) -> None:
     """Write a page about the days and the solver: do they drift, and does it get better? It works offline."""
+    from dree.files import check_writable
     from dree.report.watch_page import watch_drift, write_watch_page
     from dree.service.state import State
 
+    check_writable(out)
     state, drift, without = State.open(state_dir), None, ""
     try:
         with bar(1.0) as part:

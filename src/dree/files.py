@@ -51,13 +51,23 @@ def check_writable(path: Path) -> None:
 
     Where that is not there yet, in the nearest folder above it that is.
     """
-    above = plain_file(path).absolute().parents
-    folder = next(each for each in above if os.path.exists(each))  # noqa: PTH110  (pathlib's may fail itself)
+    _try_in(plain_file(path).absolute().parents, f"Cannot write {path}", "Choose another place.")
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a folder, there already or not, in which no file can be written; for what works long before it writes."""
+    places = (path.absolute(), *path.absolute().parents)
+    _try_in(places, f"Nothing can be written to {path}", "Choose another folder; commands take it with --out.")
+
+
+def _try_in(places: Sequence[Path], refusal: str, advice: str) -> None:
+    """Try a nameless file in the first of some folders that is there."""
+    folder = next(each for each in places if os.path.exists(each))  # noqa: PTH110  (pathlib's may fail itself)
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise DreeError(f"Cannot write {path}: {error.strerror} ({folder}). Choose another place.") from error
+        raise DreeError(f"{refusal}: {error.strerror} ({folder}). {advice}") from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from dree.errors import DreeError
 from dree.experiments.circumstances import circumstances
 from dree.experiments.configuration import RecordedSettings, RunSettings
-from dree.files import lock, write_text
+from dree.files import check_folder, lock, write_text
 from dree.lifelong.checkpoint import checkpoints
 from dree.settings import build
 from dree.tasks import RecordedStream, Stream
@@ -289,6 +289,7 @@ class Onlooker(RunFolder):
 
 
 def check_new(path: Path, resume: str = "Run.resume(path)") -> None:
-    """Refuse a place for a new run where there is something already."""
+    """Refuse a place for a new run where there is something already, or where nothing can be written."""
     if path.exists():
         raise TakenError(path, resume)
+    check_folder(path)

@@ -30,7 +30,7 @@ class Today(Stream):
 
     def task(self, t: int) -> OrdersTask:
         """Today's task; earlier ones are gone."""
-        self._check_epoch(t)
+        self.check_epoch(t)
         if t != self.epochs:
             raise DreeError(f"The orders of day {t} are not kept. Use a method that keeps what it needs of the past.")
         return self.today

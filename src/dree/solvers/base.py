@@ -146,7 +146,8 @@ class Solver(nn.Module, ABC):
     def imitate(self, instances: Instances, tours: Tours, teacher: Any, *, encoding: Any = None) -> Score:
         """How far this policy is from a teacher's, at every state of given tours.
 
-        The teacher is another solver's encoding of the same instances. The number for each tour is the KL divergence
+        The teacher is another solver's encoding of the same instances, which must hold all that its decisions depend
+        on: the weights of its decoder are not at hand here. The number for each tour is the KL divergence
         KL(teacher || this policy), summed over its decisions.
         """
 

@@ -164,7 +164,7 @@ class LadeStream(Stream):
 
     def task(self, t: int) -> DayTask:
         """The t-th day that is learned."""
-        self._check_epoch(t)
+        self.check_epoch(t)
         return self._task(self.valid[max(t, 1) - 1])
 
     def tests(self) -> dict[str, DayTask]:

@@ -78,7 +78,7 @@ class RecordedStream(SyntheticStream):
 
     def task(self, t: int) -> SyntheticTask:
         """The task of an epoch that was learned and logged."""
-        self._check_epoch(t)
+        self.check_epoch(t)
         if t not in self.learned:
             raise DreeError(self.why)
         return RecordedTask(self.problem, groups_named(self.learned[t]), self.spec, self.why)

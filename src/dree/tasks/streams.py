@@ -61,15 +61,16 @@ class Stream(ABC):
 
     def begins(self, t: int) -> bool:
         """Whether training epoch t is the first of a stationary task; in a drift every one is."""
-        self._check_epoch(t, first=1)
+        self.check_epoch(t, first=1)
         return True
 
     def ends(self, t: int) -> bool:
         """Whether training epoch t is the last of a stationary task; in a drift every one is."""
-        self._check_epoch(t, first=1)
+        self.check_epoch(t, first=1)
         return True
 
-    def _check_epoch(self, t: int, first: int = 0) -> None:
+    def check_epoch(self, t: int, first: int = 0) -> None:
+        """Refuse an epoch that is not from `first` to the last; for `task`, `begins` and `ends` to call."""
         if not first <= t <= self.epochs:
             raise DreeError(f"Epoch {t} is outside this stream, which has the epochs {first} to {self.epochs}.")
 
@@ -147,7 +148,7 @@ class DriftStream(SyntheticStream):
 
     def task(self, t: int) -> SyntheticTask:
         """The principal tasks before and after epoch t, mixed according to their nearness."""
-        self._check_epoch(t)
+        self.check_epoch(t)
         return self._task_at(t, self.epochs)
 
     def finer(self) -> dict[str, Task]:
@@ -179,7 +180,7 @@ class PeriodicStream(SyntheticStream):
 
     def task(self, t: int) -> SyntheticTask:
         """The principal task whose turn it is; epoch 0 belongs to the first."""
-        self._check_epoch(t)
+        self.check_epoch(t)
         return self.principal(self.order[max(t - 1, 0) // self.interval])
 
     def begins(self, t: int) -> bool:
@@ -224,7 +225,7 @@ class SuddenStream(DriftStream):
 
     def task(self, t: int) -> SyntheticTask:
         """The drift's task, of the other interval where t lies in an exchanged one."""
-        self._check_epoch(t)
+        self.check_epoch(t)
         for one, other, length in self.swaps():
             if one <= t < one + length:
                 return super().task(t - one + other)

@@ -193,7 +193,8 @@ def _check_imitation(solver: Solver, teacher: Solver, instances: Instances, tour
     target, policy = (torch.stack(list(_decisions(each, instances, tours)), dim=2) for each in (teacher, solver))
     terms = target.exp() * (target - policy).nan_to_num(0)
     score = solver.imitate(instances, tours, encoding)
-    _close(score.per_tour, terms.sum((-1, -2)), "imitate, beside KL(teacher || policy)")
+    advice = " Of the teacher only its encoding is known, so all weights with which it decides must be in that."
+    _close(score.per_tour, terms.sum((-1, -2)), "imitate, beside KL(teacher || policy)", advice)
     _close(score.weighted, terms.sum(), "imitate's weighted sum")
     _check_gradient(solver, lambda: solver.imitate(instances, tours, encoding).weighted, "imitate")
 
@@ -285,7 +286,7 @@ def _dice(seed: int = 0) -> torch.Generator:
     return named_generator(seed, "check_solver", "solve")
 
 
-def _close(found: Tensor, expected: Tensor, what: str) -> None:
+def _close(found: Tensor, expected: Tensor, what: str, advice: str = "") -> None:
     require(found.shape == expected.shape, f"{what}: the shape is {list(found.shape)}, not {list(expected.shape)}.")
     apart = (found - expected).masked_fill(found == expected, 0).abs().max().item()  # equal infinities are equal
-    require(apart <= TOLERANCE * max(1.0, CUSTOMERS), f"{what}: the largest difference is {apart:.3g}.")
+    require(apart <= TOLERANCE * max(1.0, CUSTOMERS), f"{what}: the largest difference is {apart:.3g}.{advice}")

@@ -34,7 +34,12 @@ def check_stream(stream: Stream) -> None:
         )
         _check_name(task, known, stream.problem, where)
     for outside in (-1, stream.epochs + 1):
-        _check_refused(stream.task, outside, f"{name}.task({outside})", f"it has the epochs 0 to {stream.epochs}")
+        _check_refused(
+            stream.task,
+            outside,
+            f"{name}.task({outside})",
+            f"it has the epochs 0 to {stream.epochs}, as self.check_epoch(t) checks",
+        )
     _check_parts(stream, name)
     _check_tests(stream, name, known)
 
@@ -56,7 +61,12 @@ def _check_parts(stream: Stream, name: str) -> None:
         )
     for outside in (0, last + 1):
         for ask in (stream.begins, stream.ends):
-            _check_refused(ask, outside, f"{name}.{ask.__name__}({outside})", f"training has the epochs 1 to {last}")
+            _check_refused(
+                ask,
+                outside,
+                f"{name}.{ask.__name__}({outside})",
+                f"training has the epochs 1 to {last}, as self.check_epoch(t, first=1) checks",
+            )
 
 
 def _check_tests(stream: Stream, name: str, known: dict[str, Task]) -> None:
