@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from dree.solvers.capture import _side_streams, capture, captured, side_by_side
+from dree.solvers.capture import _side_streams, capture, captured, side_by_side, taking_turns
 
 
 class Device:
@@ -47,7 +47,8 @@ class Device:
 
     @contextmanager
     def stream(self, stream):
-        self.did.append(f"on {stream.name}")
+        if stream is not None:  # what that means to PyTorch: the one that is current
+            self.did.append(f"on {stream.name}")
         yield
 
 
@@ -105,6 +106,41 @@ def test_works_with_gradient_are_done_one_after_the_other(monkeypatch):
     device = Device(monkeypatch, 1000)
     assert side_by_side([lambda: 1, lambda: 2], torch.device("cuda", 0)) == [1, 2]
     assert device.did == []
+
+
+def turns(device, name, pauses):
+    for turn in range(pauses):
+        device.did.append(f"{name}{turn}")
+        yield
+    device.did.append(f"{name} ends")
+    return name
+
+
+def test_works_take_turns_each_on_a_stream_of_its_own_and_what_comes_after_waits_for_them(monkeypatch):
+    device, where = Device(monkeypatch, 1000), torch.device("cuda", 0)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    _side_streams.cache_clear()
+    assert taking_turns([turns(device, "a", 0), turns(device, "b", 2)], where) == ["a", "b"]
+    on_side = ["on side 1", "b0", "on side 1", "b1", "on side 1", "b ends"]
+    assert device.did == ["side 1 waits for now", "a ends", *on_side, "now waits for side 1"]
+    device.did.clear()
+
+    def fails():
+        yield
+        raise ValueError("in its turn")
+
+    with pytest.raises(ValueError, match="in its turn"):
+        taking_turns([fails(), turns(device, "b", 2)], where)
+    assert device.did == ["side 1 waits for now", "on side 1", "b0", "now waits for side 1"]
+    _side_streams.cache_clear()
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_without_streams_works_take_turns_too(monkeypatch, kind):
+    """On a CPU, and where all is being captured on one stream."""
+    device = Device(monkeypatch, 1000)
+    assert taking_turns([turns(device, "a", 2), turns(device, "b", 1)], torch.device(kind)) == ["a", "b"]
+    assert device.did == ["a0", "b0", "a1", "b ends", "a ends"]
 
 
 def test_nothing_is_captured_without_such_a_device():

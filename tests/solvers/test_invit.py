@@ -8,6 +8,7 @@ import pickle
 import weakref
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from dree.errors import DreeError
 from dree.problems import Instances, Tours
 from dree.problems.check import check_cvrp, check_tsp
 from dree.solvers import INViT, INViTSettings, invit, invit_rollout, make_solver
+from dree.solvers.capture import taking_turns
 from dree.solvers.invit_rollout import CapturedSteps
 from dree.solvers.invit_twin import rollout
 from dree.testing import check_solver
@@ -440,6 +442,44 @@ def test_solving_within_captured_work_is_an_error(captures, monkeypatch):
     monkeypatch.setattr(invit_rollout, "captured", lambda device: True)
     with pytest.raises(RuntimeError, match="cannot be part of captured work"):
         small_invit("tsp").solve(random_instances("tsp", 4, 9, seed=0))
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_tours_of_two_solvers_that_take_turns_are_those_of_each_alone(problem, captured, request):
+    if captured:
+        request.getfixturevalue("captures")
+    instances, solvers = random_instances(problem, 4, 30, seed=0), [small_invit(problem), small_invit(problem, seed=1)]
+    alone = [solver.solve(instances, generator=dice(1)) for solver in solvers]
+    turns = []
+
+    def noted(number):
+        solving = solvers[number].solving(instances, generator=dice(1))
+        while True:
+            turns.append(number)
+            try:
+                yield next(solving)
+            except StopIteration as ended:
+                return ended.value
+
+    together = taking_turns([noted(0), noted(1)], instances.device)
+    for ours, theirs in zip(together, alone, strict=True):
+        assert ours.actions.equal(theirs.actions)
+        assert ours.costs.equal(theirs.costs)
+    assert turns[:6] == [0, 1, 0, 1, 0, 1]
+
+
+def test_captured_tours_of_one_solver_cannot_take_turns(problem, captures):
+    solver, instances = small_invit(problem), random_instances(problem, 4, 9, seed=0)
+    with pytest.raises(RuntimeError, match="cannot take turns"):
+        taking_turns([solver.solving(instances), solver.solving(instances)], instances.device)
+    assert solver.solve(instances).actions.equal(copy.deepcopy(solver).solve(instances).actions)
+
+
+def test_what_is_held_at_once_is_a_share_of_a_devices_memory(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=80 * 2**30))
+    assert invit._chunk_bytes(torch.device("cuda", 0)) == 8 * 2**30
+    assert invit._chunk_bytes(torch.device("cpu")) == 32 * 2**20
+    invit._chunk_bytes.cache_clear()
 
 
 @pytest.mark.parametrize("captured", [False, True])

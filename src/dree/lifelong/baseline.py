@@ -9,14 +9,14 @@ Shapes: B instances, P tours of each.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
-from dree.problems import Instances, augment
+from dree.problems import Instances, Tours, augment
 from dree.solvers import Solver
+from dree.solvers.capture import taking_turns
 from dree.solvers.chunks import split
 from dree.tasks import Task
 
@@ -34,16 +34,18 @@ class GreedyBaseline:
     def __init__(self, solver: Solver) -> None:
         self.solver = copy.deepcopy(solver).requires_grad_(False)
 
-    def costs(self, learner: Learner, instances: Instances, generator: torch.Generator) -> Tensor:
-        """What greedy tours cost, from starts of their own: [B, P]."""
+    def solving(
+        self, learner: Learner, instances: Instances, generator: torch.Generator
+    ) -> Generator[None, None, Tours]:
+        """Greedy tours, from starts of their own."""
         starts = self.solver.starts(instances, generator)
-        return self.solver.solve(instances, starts, encoding=learner.encode(instances, self.solver)).costs
+        return (yield from self.solver.solving(instances, starts, encoding=learner.encode(instances, self.solver)))
 
     def test(self, learner: Learner, task: Task, generator: torch.Generator) -> bool:
         """Replace the copy if on new instances of a task the solver is clearly better; whether it was."""
         instances = task.sample(learner.settings.baseline_instances, generator).to(learner.device)
-        better = mean_cost(learner, learner.solver, instances) + CLEARLY < mean_cost(learner, self.solver, instances)
-        better = bool(learner.together.agreed(better))  # where rounding may decide
+        new, old = mean_costs(learner, [learner.solver, self.solver], instances)
+        better = bool(learner.together.agreed(new + CLEARLY < old))  # where rounding may decide
         if better:
             self.load_state_dict(learner.solver.state_dict())
         return better
@@ -57,15 +59,21 @@ class GreedyBaseline:
         self.solver.load_state_dict(state)
 
 
+def mean_costs(learner: Learner, solvers: Sequence[Solver], instances: Instances) -> list[float]:
+    """The costs of several solvers' greedy tours, the best over an instance's starts and copies, on average."""
+    return taking_turns([_mean_cost(learner, solver, instances) for solver in solvers], learner.device)
+
+
 @torch.no_grad()
-def mean_cost(learner: Learner, solver: Solver, instances: Instances) -> float:
-    """The cost of greedy tours, the best over an instance's starts and symmetric copies, on average."""
+def _mean_cost(learner: Learner, solver: Solver, instances: Instances) -> Generator[None, None, float]:
+    """Of one of them."""
     copies = learner.settings.augmentation
     tours = solver.starts(instances[:1]).shape[1]
     chunks = split(len(instances), 1, copies * tours * instances.nodes, TESTED_AT_ONCE[instances.device.type])
     best = []
     for rows, _ in chunks:
         every = augment(instances[rows], copies)
-        costs = solver.solve(every, encoding=learner.encode(every, solver)).costs
-        best.append(costs.view(copies, -1, tours).amin((0, 2)))
+        solved = yield from solver.solving(every, encoding=learner.encode(every, solver))
+        best.append(solved.costs.view(copies, -1, tours).amin((0, 2)))
+    yield
     return float(torch.cat(best).double().mean())

@@ -24,6 +24,7 @@ from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
 from dree.settings import build, check_types
 from dree.solvers import Solver
+from dree.solvers.capture import taking_turns
 from dree.solvers.chunks import with_gradient
 from dree.solvers.precision import PRECISIONS, in_precision
 from dree.tasks import Stream
@@ -147,9 +148,12 @@ class Learner:
         copies = self.settings.augmentation
         augmented = augment(instances, copies)
         encoding = self.encode(augmented)
-        tours = self.solver.solve(augmented, generator=generator, encoding=encoding, record=True)
+        solving = self.solver.solving(augmented, generator=generator, encoding=encoding, record=True)
         if self.baseline is not None:
-            return Lesson(augmented, tours, encoding, copies, self.baseline.costs(self, augmented, generator))
+            comparison = self.baseline.solving(self, augmented, generator)
+            tours, greedy = taking_turns([solving, comparison], self.device)
+            return Lesson(augmented, tours, encoding, copies, greedy.costs)
+        (tours,) = taking_turns([solving], self.device)
         if tours.costs.shape[1] == 1 and instances.customers > 1:
             raise DreeError(
                 "A shared baseline compares the tours of an instance with each other, and this solver makes only one "

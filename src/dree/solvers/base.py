@@ -11,7 +11,7 @@ solver that can choose any node has K = N, and slot i is node i.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,6 +124,19 @@ class Solver(nn.Module, ABC):
         With a generator the decisions are sampled, without one they are greedy. With `record`, the encoding keeps
         what makes scoring these very tours cheaper, once.
         """
+
+    def solving(
+        self,
+        instances: Instances,
+        starts: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        encoding: Any = None,
+        record: bool = False,
+    ) -> Generator[None, None, Tours]:
+        """The same by a generator, which may pause before it waits for the device, so that other work can begin."""
+        yield from ()
+        return self.solve(instances, starts, generator=generator, encoding=encoding, record=record)
 
     @abstractmethod
     def score(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import torch
@@ -70,6 +71,32 @@ def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) ->
     for stream in others:
         here.wait_stream(stream)
     return results
+
+
+def taking_turns(works: Sequence[Generator[None, None, Result]], device: torch.device) -> list[Result]:
+    """What some works return that pause before they wait for the device; then it is the next one's turn.
+
+    On a CUDA device each has a stream of its own, so that there they run side by side.
+    """
+    apart = device.type == "cuda" and not captured(device)
+    others = _side_streams(device, len(works) - 1) if apart else []
+    for stream in others:
+        stream.wait_stream(torch.cuda.current_stream(device))
+    waiting = dict(enumerate(zip_longest(works, [None, *others])))
+    results: dict[int, Result] = {}
+    try:
+        while waiting:
+            for number, (work, of_its_own) in list(waiting.items()):
+                with torch.cuda.stream(of_its_own):
+                    try:
+                        next(work)
+                    except StopIteration as ended:
+                        results[number] = ended.value
+                        del waiting[number]
+    finally:
+        for stream in others:
+            torch.cuda.current_stream(device).wait_stream(stream)
+    return [results[number] for number in range(len(works))]
 
 
 @cache

@@ -10,61 +10,28 @@ Shapes: B instances, P tours of each, T actions of a tour, S = T - 1 decisions, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.func import functional_call
-from torch.utils.checkpoint import checkpoint
 
 from dree.problems import Instances, State, Tours
 from dree.solvers.base import Score, Solver
-from dree.solvers.capture import captured
+from dree.solvers.capture import captured, taking_turns
 from dree.solvers.chunks import Chunk, GradientSum, split
 from dree.solvers.divergence import kl_divergence
+from dree.solvers.invit_encoding import Neighbours
 from dree.solvers.invit_network import INViTNetwork, INViTSettings
 from dree.solvers.invit_rollout import CapturedSteps, Rollout
 from dree.solvers.invit_views import Scene, look, sort_neighbours
 from dree.solvers.precision import autocast_precision
 from dree.solvers.sampling import uniform_numbers
 
-CHUNK_BYTES = {"cpu": 32 * 2**20, "cuda": 4 * 2**30}
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """What INViT knows of instances before any decision; it also says which network goes on, and how exactly."""
-
-    order: Tensor  # [B, N, M]: from each node, the customers from near to far
-    network: INViTNetwork
-    low: torch.dtype | None  # the precision of the views' products; None: that of the weights
-
-    def map(self, change: Callable[[Tensor], Tensor]) -> Neighbours:
-        """The same with every tensor changed in the same way."""
-        return Neighbours(change(self.order), self.network, self.low)
-
-    def __getitem__(self, rows: slice | Tensor) -> Neighbours:
-        """Those of some instances."""
-        return self.map(lambda tensor: tensor[rows])
-
-    def weights(self) -> dict[str, Tensor]:
-        """The weights in low precision, where one is wanted."""
-        return {} if self.low is None else self.network.lowered(self.low)
-
-    def policy(self, scene: Scene, weights: dict[str, Tensor] | None = None) -> Tensor:
-        """The log-policy at some states [R, K], with gradient unless weights are given that have none."""
-        weights = self.weights() if weights is None else weights
-        policy: Tensor = functional_call(self.network, weights, scene) if weights else self.network(scene)
-        return policy
-
-    def policies(self, scenes: Sequence[Scene]) -> list[Tensor]:
-        """The log-policies of several scenes. For their gradients they are computed again, as all would not fit."""
-        if len(scenes) == 1 or not torch.is_grad_enabled():
-            return [self.policy(scene) for scene in scenes]
-        return [checkpoint(self.policy, scene, use_reentrant=False, preserve_rng_state=False) for scene in scenes]
+CHUNK_BYTES = 32 * 2**20  # what is held at once on a CPU, about
+CHUNK_SHARE = 10  # and on another device: one part in so many of its memory
 
 
 class Beginning(NamedTuple):
@@ -112,7 +79,6 @@ class INViT(Solver):
         self.check_fitting(instances)
         return Neighbours(sort_neighbours(instances), self.network, autocast_precision(instances.device))
 
-    @torch.no_grad()
     def solve(
         self,
         instances: Instances,
@@ -123,6 +89,20 @@ class INViT(Solver):
         record: bool = False,
     ) -> Tours:
         """Construct tours step by step: sampled with a generator, greedy without."""
+        solving = self.solving(instances, starts, generator=generator, encoding=encoding, record=record)
+        return taking_turns([solving], instances.device)[0]
+
+    @torch.no_grad()
+    def solving(
+        self,
+        instances: Instances,
+        starts: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        encoding: Neighbours | None = None,
+        record: bool = False,
+    ) -> Generator[None, None, Tours]:
+        """The same; it pauses where a device is asked whether tours have ended."""
         neighbours = encoding or self.encode(instances)
         starts = self.starts(instances, generator) if starts is None else starts
         longest = self._longest(instances)
@@ -133,17 +113,17 @@ class INViT(Solver):
         for rows, columns in chunks:
             draws = None if uniform is None else uniform[rows, columns]
             begin = Beginning(instances[rows], starts[rows, columns], neighbours[rows], draws)
-            parts.append(self._roll(begin, weights))
+            parts.append((yield from self._roll(begin, weights)))
         actions = starts.new_zeros(*starts.shape, max(part.shape[-1] for part in parts))
         for (rows, columns), part in zip(chunks, parts, strict=True):
             actions[rows, columns, : part.shape[-1]] = part
         return Tours(actions, self.rules.cost(instances, actions))
 
-    def _roll(self, begin: Beginning, weights: dict[str, Tensor]) -> Tensor:
+    def _roll(self, begin: Beginning, weights: dict[str, Tensor]) -> Generator[None, None, Tensor]:
         """Tours from given starts: [B, P, T]."""
         if not (self.captures_itself and self.capturable(begin.instances.nodes)):
             rollout = self._rollout(begin, weights)
-            return rollout.finish(lambda: rollout.step(rollout.left()))
+            return (yield from rollout.finish(lambda: rollout.step(rollout.left())))
         weights = {**dict(begin.neighbours.network.named_parameters()), **weights}
         fields, draws = begin.instances.tensors(), () if begin.uniform is None else (begin.uniform,)
 
@@ -153,7 +133,7 @@ class INViT(Solver):
             return self._rollout(Beginning(Instances(*own), starts, near, *uniform), own_weights)
 
         inputs = (*fields, begin.starts, begin.neighbours.order, *draws)
-        return self._captured_steps.run(inputs, weights, make, key=bool(draws))
+        return (yield from self._captured_steps.run(inputs, weights, make, key=bool(draws)))
 
     def _rollout(self, begin: Beginning, weights: dict[str, Tensor]) -> Rollout:
         """Tours from given starts, at their beginning. It does not know this solver, which may keep it."""
@@ -279,7 +259,15 @@ class INViT(Solver):
         return self.network.state_bytes(left, (neighbours.low or neighbours.network.pointer.weight.dtype).itemsize)
 
     def _budget(self, instances: Instances) -> int:
-        return self.settings.chunk_bytes or CHUNK_BYTES[instances.device.type]
+        return self.settings.chunk_bytes or _chunk_bytes(instances.device)
+
+
+@cache
+def _chunk_bytes(device: torch.device) -> int:
+    """What suits a device: many passes over few states wait for their launches, not for their work."""
+    if device.type == "cpu":
+        return CHUNK_BYTES
+    return int(torch.cuda.get_device_properties(device).total_memory) // CHUNK_SHARE
 
 
 def _steps(steps: slice, of_all: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ Shapes: B instances, P tours of each, T actions of the longest tour, R = B * P s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -22,7 +22,7 @@ from dree.problems import Instances, Rules, State
 from dree.solvers.capture import capture, captured
 from dree.solvers.sampling import sample
 
-AHEAD = 8  # steps that are replayed before looking whether all tours have ended, as that means waiting
+AHEAD = 8  # steps that are replayed before others take their turn, and before looking whether tours have ended
 ENDLESS = (
     "A tour does not end. Either the solver's weights are no longer finite numbers (try a smaller learning rate), or a "
     "coordinate is none, or a demand exceeds the capacity (Instances.validated() says which), "
@@ -72,14 +72,17 @@ class Rollout:
         """How many customers are left at most."""
         return max(1, self.instances.customers - int(self._state.served.min()))
 
-    def finish(self, step: Callable[[], None], every: int = 1) -> Tensor:
-        """All actions [B, P, T], by a way to take a step; whether tours have ended is looked at now and then only."""
+    def finish(self, step: Callable[[], None], every: int = 1) -> Generator[None, None, Tensor]:
+        """All actions [B, P, T], by a way to take a step; now and then it pauses, and looks whether it is over."""
         shortest, taken = self.rules.shortest(self.instances), 1
         while taken < self._longest:
-            if taken >= shortest and (taken - shortest) % every == 0 and self._finished():
-                break
+            if taken % every == 0:
+                yield
+                if taken >= shortest and self._finished():
+                    break
             step()
             taken += 1
+        yield
         if not self._finished():
             raise DreeError(ENDLESS)
         return self.actions[..., :taken].clone()
@@ -117,6 +120,7 @@ class CapturedSteps:
         self._weights: dict[object, dict[str, Tensor]] = {}
         self._pool: Any = None
         self._stream: torch.cuda.Stream | None = None
+        self._busy = False
 
     def __deepcopy__(self, memo: object) -> Self:
         """Of a solver that is copied: its copy captures its own."""
@@ -126,14 +130,29 @@ class CapturedSteps:
         """Likewise of one that is pickled."""
         return type(self), ()
 
-    @torch.no_grad()
-    def run(self, inputs: tuple[Tensor, ...], weights: dict[str, Tensor], make: Make, key: object) -> Tensor:
+    def run(
+        self, inputs: tuple[Tensor, ...], weights: dict[str, Tensor], make: Make, key: object
+    ) -> Generator[None, None, Tensor]:
         """All actions [B, P, T] of the rollout that is made of these. One captured before serves if only values differ.
 
         The key stands for everything else that a rollout depends on.
         """
         if captured(inputs[0].device):
             raise RuntimeError("INViT captures the steps of its tours, so solving cannot be part of captured work")
+        if self._busy:
+            raise RuntimeError("all captured steps of an INViT share their memory, so its own tours cannot take turns")
+        self._busy = True
+        try:
+            rollout, step = self._ready(inputs, weights, make, key)
+            return (yield from rollout.finish(step, AHEAD))
+        finally:
+            self._busy = False
+
+    @torch.no_grad()
+    def _ready(
+        self, inputs: tuple[Tensor, ...], weights: dict[str, Tensor], make: Make, key: object
+    ) -> tuple[Rollout, Callable[[], None]]:
+        """A rollout at its beginning, and a way to take a step."""
         kinds = (inputs[0].device, *(weight.dtype for weight in weights.values()))
         whole_key = (key, kinds, *((tensor.shape, tensor.dtype) for tensor in inputs))
         own_weights = self._placed(weights, kinds)
@@ -148,7 +167,7 @@ class CapturedSteps:
         for place, tensor in zip(found.inputs, inputs, strict=True):
             place.copy_(tensor)
         found.rollout.begin()
-        return found.rollout.finish(found.step, AHEAD)
+        return found.rollout, found.step
 
     def _placed(self, weights: dict[str, Tensor], kinds: object) -> dict[str, Tensor]:
         """The weights as they are now, where all captured steps look for them."""
