@@ -27,10 +27,10 @@ class Layout:
 def rollout_layout(nodes: int, precision: torch.dtype) -> Layout:
     """The rollout's, as measured on an H200: where they fit, whole rows to a warp, so that none waits for another.
 
-    And that of imitation, whose loops are the same. Measured with one tile of nodes, whatever their number.
+    And that of imitation, whose loops are the same. In fp32, measured with one tile of nodes, whatever their number.
     """
     if nodes <= 32:
-        return Layout(32, 2, 1)
+        return Layout(32, 2, 1 if precision == torch.float32 else 3)
     if precision == torch.float32:
         return Layout(32, 4, 1) if nodes <= 64 else Layout(16, 4 if nodes <= 128 else 8, 1)
     return Layout(64, 4, 3) if nodes <= 128 else Layout(32 if nodes <= 256 else 16, 4, 2)
@@ -42,12 +42,14 @@ def scores_layout(nodes: int, precision: torch.dtype) -> Layout:
 
 
 def gradient_layout(nodes: int, precision: torch.dtype) -> Layout:
-    """The gradient's, as measured on an H200 with one tile of nodes, whatever their number."""
+    """The gradient's, as measured on an H200; in fp32 with one tile of nodes, whatever their number."""
     if nodes <= 32:
         return Layout(64, 2, 1)
     if precision == torch.float32:
         return Layout(32, 4, 1) if nodes <= 64 else Layout(32 if nodes <= 128 else 16, 8, 1)
-    return Layout(64, 4, 3 if nodes <= 64 else 1) if nodes <= 128 else Layout(16, 8, 1)
+    if 64 < nodes <= 96:
+        return Layout(32, 2, 3)
+    return Layout(64, 4, 3) if nodes <= 128 else Layout(16, 8, 1)
 
 
 def padded(nodes: int) -> int:
@@ -60,7 +62,7 @@ def tiles(nodes: int) -> tuple[int, ...]:
 
     From 129 nodes on always two: in fp32 a triangle of one tile, for sampling, would not fit into a multiprocessor.
     """
-    if 64 < nodes <= 96:
+    if 64 < nodes <= 128:
         return 64, padded(nodes - 64)
     if 128 < nodes <= 256:
         return 128, 64 if nodes <= 192 else 128
