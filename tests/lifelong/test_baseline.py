@@ -42,6 +42,20 @@ def test_the_loss_is_reinforce_against_greedy_tours_of_the_frozen_copy(problem):
     torch.testing.assert_close(pupil.loss(lesson), expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("starts", ["one", "all"])
+def test_symmetric_copies_can_share_a_baseline(problem, starts):
+    """Worked out from the twin: (cost - the mean over the tours of all copies) * log-probability, on average."""
+    pupil = learner(problem, solver=small_invit(problem, starts=starts), baseline="copies", augmentation=8)
+    lesson = pupil.attempt(random_instances(problem, 3, 5, seed=1), "solve")
+    costs = lesson.tours.costs
+    _, log_prob = rollout(pupil.solver, lesson.instances, forced=lesson.tours.actions)
+    mean = torch.stack([costs[row::3].mean() for row in range(3)])  # copies of one instance are three rows apart
+    expected = ((costs - mean.repeat(8)[:, None]) * log_prob).mean()
+    torch.testing.assert_close(pupil.loss(lesson), expected, rtol=1e-4, atol=1e-6)
+    assert pupil.baseline is None
+    assert pupil.proven is pupil.solver
+
+
 def test_the_copy_begins_with_the_first_weights_and_learning_leaves_it_alone(problem):
     pupil = learner(problem)
     first = weights(small_invit(problem))
@@ -127,8 +141,9 @@ def test_any_solver_can_have_it(problem):
 
 
 def test_a_solver_with_one_tour_of_each_instance_cannot_share_a_baseline(problem):
-    with pytest.raises(DreeError, match=r"learner\.baseline to greedy or, for INViT, solver\.starts to all"):
-        learner(problem, baseline="shared").learn(random_instances(problem, 2, 5, seed=1))
+    for baseline in ("shared", "copies"):
+        with pytest.raises(DreeError, match=r"to copies with learner\.augmentation 8; or, for INViT, solver\.starts"):
+            learner(problem, baseline=baseline).learn(random_instances(problem, 2, 5, seed=1))
     everywhere = learner(problem, solver=small_invit(problem, starts="all"), baseline="shared")
     assert everywhere.learn(random_instances(problem, 2, 5, seed=1)).loss.isfinite()
 
@@ -147,11 +162,12 @@ def test_settings_that_make_no_baseline_are_refused(wrong, message):
         LearnerSettings(**wrong)
 
 
-@pytest.mark.parametrize("starts", ["one", "all"])
-def test_invit_learns_what_it_practises(problem, starts):
+@pytest.mark.parametrize(("baseline", "starts"), [("greedy", "one"), ("copies", "one"), ("shared", "all")])
+def test_invit_learns_what_it_practises(problem, baseline, starts):
     """The same instances again and again: tours become clearly shorter."""
     solver = small_invit(problem, starts=starts)
-    pupil = learner(problem, solver=solver, baseline="greedy" if starts == "one" else "shared", learning_rate=3e-3)
+    copies = 8 if baseline == "copies" else 1
+    pupil = learner(problem, solver=solver, baseline=baseline, learning_rate=3e-3, augmentation=copies)
     batch = principal("U", problem, 8).sample(8, torch.Generator().manual_seed(0))
 
     def cost() -> float:

@@ -33,6 +33,8 @@ class Device:
         for name in (*vars(self), "stream"):
             if hasattr(torch.cuda, name):
                 monkeypatch.setattr(torch.cuda, name, getattr(self, name))
+        clear = "_cuda_clearCublasWorkspaces"
+        monkeypatch.setattr(torch._C, clear, lambda: self.did.append("clear"), raising=False)
 
     def make_stream(self, name):
         def wait_stream(other):
@@ -47,9 +49,14 @@ class Device:
 
     @contextmanager
     def stream(self, stream):
+        before = self.now
         if stream is not None:  # what that means to PyTorch: the one that is current
             self.did.append(f"on {stream.name}")
-        yield
+            self.now = stream
+        try:
+            yield
+        finally:
+            self.now = before
 
 
 @pytest.mark.parametrize(("free", "freed"), [(599, ["free"]), (600, [])])
@@ -58,7 +65,7 @@ def test_work_is_done_once_as_it_is_and_once_for_the_record_after_room_is_made(m
     _, result = capture(lambda: device.did.append("work") or 7, device.make_stream("side"), 3, torch.Generator())
     assert result == 7
     before = ["generator", "side waits for now", "on side", "work", "wait"]
-    assert device.did == [*before, *freed, "begin 3", "work", "end", "now waits for side"]
+    assert device.did == [*before, *freed, "clear", "begin 3", "work", "end", "clear", "now waits for side"]
 
 
 def test_a_capture_that_fails_is_ended(monkeypatch):
@@ -71,7 +78,7 @@ def test_a_capture_that_fails_is_ended(monkeypatch):
 
     with pytest.raises(ValueError, match="second time"):
         capture(work, device.make_stream("side"), 3)
-    assert device.did[-2:] == ["begin 3", "end"]
+    assert device.did[-3:] == ["begin 3", "end", "clear"]
     assert gc.isenabled()
 
 

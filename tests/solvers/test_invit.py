@@ -470,9 +470,46 @@ def test_tours_of_two_solvers_that_take_turns_are_those_of_each_alone(problem, c
 
 def test_captured_tours_of_one_solver_cannot_take_turns(problem, captures):
     solver, instances = small_invit(problem), random_instances(problem, 4, 9, seed=0)
-    with pytest.raises(RuntimeError, match="cannot take turns"):
+    with pytest.raises(RuntimeError, match="cannot take turns") as kept:  # with all that was going on
         taking_turns([solver.solving(instances), solver.solving(instances)], instances.device)
     assert solver.solve(instances).actions.equal(copy.deepcopy(solver).solve(instances).actions)
+    assert kept.tb is not None
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_solving_computes_no_gradient_and_leaves_it_to_others_between_its_turns(problem, captured, request):
+    if captured:
+        request.getfixturevalue("captures")
+    solver, instances, inside = small_invit(problem), random_instances(problem, 4, 30, seed=0), []
+    solver.network.register_forward_pre_hook(lambda *_: inside.append(torch.is_grad_enabled()))
+    for _ in solver.solving(instances, generator=dice()):
+        assert torch.is_grad_enabled()
+    assert inside
+    assert not any(inside)
+
+
+def test_captured_tours_are_looked_at_now_and_then_and_end_soon_after_the_last(captures, monkeypatch):
+    solver, instances, steps = small_invit("cvrp"), random_instances("cvrp", 4, 30, seed=0), []
+    step = invit_rollout.Rollout.step
+    monkeypatch.setattr(invit_rollout.Rollout, "step", lambda *given: steps.append(given) or step(*given))
+    actions = solver.solve(instances).actions
+    needed = int(solver.rules.needed(actions))
+    assert needed < solver.rules.longest(instances) - invit_rollout.AHEAD
+    assert actions.shape[-1] == -(-needed // invit_rollout.AHEAD) * invit_rollout.AHEAD
+    assert len(steps) == actions.shape[-1]  # the first action is given, and one step was taken to capture it
+
+
+class OwnWay(INViT):
+    def solve(self, *given, **named):
+        self.solved = getattr(self, "solved", 0) + 1
+        return super().solve(*given, **named)
+
+
+def test_a_subclass_that_solves_in_its_own_way_is_asked_to_whoever_has_it_solve(problem):
+    solver, instances = OwnWay(problem), random_instances(problem, 2, 5, seed=0)
+    (tours,) = taking_turns([solver.solving(instances)], instances.device)
+    assert solver.solved == 1
+    assert tours.actions.equal(solver.solve(instances).actions)
 
 
 def test_what_is_held_at_once_is_a_share_of_a_devices_memory(monkeypatch):

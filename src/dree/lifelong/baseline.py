@@ -1,7 +1,8 @@
 """What REINFORCE compares the cost of a tour with.
 
-`shared`: the mean over the tours of an instance. `greedy`: the cost of the tour that a frozen copy of the solver makes
-of the same instance, greedily; the copy is replaced when the solver has become clearly better.
+`shared`: the mean over the tours of an instance, where each of its symmetric copies is one of its own. `copies`: the
+mean over the tours of all of them. `greedy`: the cost of the tour that a frozen copy of the solver makes of the same
+instance, greedily; the copy is replaced when the solver has become clearly better.
 
 Shapes: B instances, P tours of each.
 """
@@ -13,6 +14,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from dree.problems import Instances, Tours, augment
 from dree.solvers import Solver
@@ -23,9 +25,15 @@ from dree.tasks import Task
 if TYPE_CHECKING:
     from dree.lifelong.learner import Learner
 
-BASELINES = ("shared", "greedy")
+BASELINES = ("shared", "copies", "greedy")
 CLEARLY = 1e-3  # better by more than this, on average
 TESTED_AT_ONCE = {"cpu": 2**17, "cuda": 2**22}  # instances x copies x tours x nodes
+
+
+def mean_over_copies(tours: Tours, copies: int) -> Tensor:
+    """What the tours of an instance and of its symmetric copies cost on average, for each of these: [B, 1]."""
+    of_each = tours.costs.mean(1).view(copies, -1).mean(0)
+    return of_each.repeat(copies)[:, None]
 
 
 class GreedyBaseline:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dree.errors import DreeError, unknown
-from dree.lifelong.baseline import BASELINES, GreedyBaseline
+from dree.lifelong.baseline import BASELINES, GreedyBaseline, mean_over_copies
 from dree.lifelong.flat import FlatParameters
 from dree.lifelong.graphs import Graphs, Work
 from dree.lifelong.methods import Lesson, Method, checked_loss, in_hook
@@ -40,7 +40,7 @@ class LearnerSettings:
     learning_rate: float = 1e-4
     weight_decay: float = 1e-6
     augmentation: int = 8  # symmetric copies of every instance: 1 or 8
-    baseline: str = "shared"  # or greedy: a frozen copy of the solver
+    baseline: str = "shared"  # or copies: symmetric copies share one; or greedy: a frozen copy of the solver
     baseline_instances: int = 640  # on which that copy is compared with the solver, after every epoch
     precision: str = "auto"  # bf16, products of matrices in half the bits, on CUDA devices; fp32 elsewhere
 
@@ -154,12 +154,14 @@ class Learner:
             tours, greedy = taking_turns([solving, comparison], self.device)
             return Lesson(augmented, tours, encoding, copies, greedy.costs)
         (tours,) = taking_turns([solving], self.device)
-        if tours.costs.shape[1] == 1 and instances.customers > 1:
+        share = copies if self.settings.baseline == "copies" else 1
+        if share * tours.costs.shape[1] == 1 and instances.customers > 1:
             raise DreeError(
-                "A shared baseline compares the tours of an instance with each other, and this solver makes only one "
-                "of each. Set learner.baseline to greedy or, for INViT, solver.starts to all."
+                "A shared baseline compares the tours of an instance with each other, and here is only one of each. "
+                "Set learner.baseline to greedy, or to copies with learner.augmentation 8; or, for INViT, "
+                "solver.starts to all."
             )
-        return Lesson(augmented, tours, encoding, copies)
+        return Lesson(augmented, tours, encoding, copies, mean_over_copies(tours, share) if share > 1 else None)
 
     def begin(self, stream: Stream, epoch: int) -> None:
         """An epoch of a stream begins. Where another task has come to stay, the optimiser is a new one."""

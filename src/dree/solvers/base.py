@@ -49,9 +49,14 @@ class Solver(nn.Module, ABC):
     captures_itself = False  # whether `solve` captures its own steps, and waits for them even where it is `capturable`
 
     def __init_subclass__(cls) -> None:
-        """Mixing sizes is not inherited: a subclass may look at all nodes together, as Omni does."""
+        """Mixing sizes is not inherited: a subclass may look at all nodes together, as Omni does.
+
+        Nor is `solving` where a subclass has a `solve` of its own.
+        """
         super().__init_subclass__()
         cls.mixes_sizes = vars(cls).get("mixes_sizes", False)
+        if "solve" in vars(cls) and "solving" not in vars(cls):
+            cls.solving = Solver.solving  # type: ignore[method-assign]
 
     def __init__(self, problem: str, settings: Any = None) -> None:
         super().__init__()
@@ -134,7 +139,10 @@ class Solver(nn.Module, ABC):
         encoding: Any = None,
         record: bool = False,
     ) -> Generator[None, None, Tours]:
-        """The same by a generator, which may pause before it waits for the device, so that other work can begin."""
+        """The same by a generator, which may pause before it waits for the device, so that other work can go on.
+
+        All that is drawn is drawn before the first pause. By default it does not pause, and returns what `solve` does.
+        """
         yield from ()
         return self.solve(instances, starts, generator=generator, encoding=encoding, record=record)
 

@@ -35,7 +35,7 @@ def capture(
         work()
         stream.synchronize()
         _make_room()
-        with _uncollected():
+        with _uncollected(), _own_workspaces():
             graph.capture_begin(pool=pool)
             try:
                 result = work()
@@ -57,6 +57,20 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def _own_workspaces() -> Iterator[None]:
+    """Matrix products write into memory that belongs to their stream; what is captured meanwhile has its own.
+
+    Otherwise works captured on the same streams would share it, and could not be replayed at the same time.
+    """
+    clear: Callable[[], None] = torch._C._cuda_clearCublasWorkspaces  # as PyTorch's own capturing does
+    clear()
+    try:
+        yield
+    finally:
+        clear()
+
+
 def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
     """What some works return that need no gradient; while they are captured, each has a stream of its own."""
     if torch.is_grad_enabled() or not captured(device):
@@ -76,7 +90,8 @@ def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) ->
 def taking_turns(works: Sequence[Generator[None, None, Result]], device: torch.device) -> list[Result]:
     """What some works return that pause before they wait for the device; then it is the next one's turn.
 
-    On a CUDA device each has a stream of its own, so that there they run side by side.
+    On a CUDA device each has a stream of its own, so that there they run side by side; what they are given must be kept
+    until all are done. If one fails, the others are not gone on with.
     """
     apart = device.type == "cuda" and not captured(device)
     others = _side_streams(device, len(works) - 1) if apart else []
@@ -94,6 +109,8 @@ def taking_turns(works: Sequence[Generator[None, None, Result]], device: torch.d
                         results[number] = ended.value
                         del waiting[number]
     finally:
+        for work, _ in waiting.values():
+            work.close()
         for stream in others:
             torch.cuda.current_stream(device).wait_stream(stream)
     return [results[number] for number in range(len(works))]

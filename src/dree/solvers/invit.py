@@ -89,7 +89,7 @@ class INViT(Solver):
         record: bool = False,
     ) -> Tours:
         """Construct tours step by step: sampled with a generator, greedy without."""
-        solving = self.solving(instances, starts, generator=generator, encoding=encoding, record=record)
+        solving = INViT.solving(self, instances, starts, generator=generator, encoding=encoding, record=record)
         return taking_turns([solving], instances.device)[0]
 
     @torch.no_grad()

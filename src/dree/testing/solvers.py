@@ -17,6 +17,7 @@ from dree.problems import Instances, State, Tours
 from dree.problems.check import check_cvrp, check_tsp
 from dree.randomness import named_generator
 from dree.solvers import Solver
+from dree.solvers.capture import taking_turns
 from dree.tasks import principal
 from dree.testing.common import global_chance_unused, located, problems, require
 
@@ -66,6 +67,8 @@ def _check_solving(solver: Solver, instances: Instances) -> Tours:
         require(torch.equal(tours.actions, again.actions), f"solve {kind} gives other tours the second time.")
         require(not tours.costs.requires_grad, f"solve {kind} gives costs with a gradient.")
         _check_tours(instances, tours, solver.starts(instances, generator()), f"solve {kind}")
+        (turn,) = taking_turns([solver.solving(instances, generator=generator())], instances.device)
+        require(torch.equal(turn.actions, tours.actions), f"solving {kind} gives other tours than solve.")
     starts = solver.rules.starts(instances)[:, 1:3]
     _check_tours(instances, solver.solve(instances, starts), starts, "solve from given starts")
     sampled = [solver.solve(instances, generator=_dice(seed)) for seed in range(2)]

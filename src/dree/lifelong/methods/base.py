@@ -32,7 +32,7 @@ class Lesson:
     tours: Tours  # the solver's sampled answers to them; or only the best
     encoding: Any  # the solver's encoding of the instances, with gradient; None where only the best are there
     copies: int = 1  # of each instance
-    baseline: Tensor | None = None  # [B, P] what the costs of its tours are compared with, unless it is their mean
+    baseline: Tensor | None = None  # [B, P] or [B, 1]: what its tours' costs are compared with, unless it is their mean
     behaviour: Tensor | None = None  # [B, S, K] the policy along the best tours, where it is known already
     given: tuple[Instances, Tours] | None = None  # the batch without its copies and all its tours, likewise
     loss: Tensor | None = None  # its own, as `Learner.loss` gives it, likewise
