@@ -19,7 +19,7 @@ from dree.experiments.bench import RunTime, interpolate, run_time
 from dree.experiments.bench_check import Finding, captured_difference, captured_pull_difference
 from dree.lifelong import DREE
 from dree.problems import Tours
-from dree.solvers import POMO, Score, make_solver
+from dree.solvers import POMO, INViT, Score, make_solver
 from dree.tasks import make_stream
 
 README = Path(__file__).parents[2] / "README.md"
@@ -127,7 +127,38 @@ def test_other_solvers_are_timed_and_checked_against_their_own_twins(tmp_path, b
     assert result["solver"] == base
     assert all(each["ratio"] > 0 for each in result["steps"])
     dree_bench(*TINY, *small, "--check")
-    assert all(each["ok"] for each in json.loads((tmp_path / "x.json").read_text())["check"])
+    findings = json.loads((tmp_path / "x.json").read_text())["check"]
+    assert all(each["ok"] for each in findings)
+    assert ("tours in turns" in {each["what"] for each in findings}) == (base == "invit")
+
+
+def test_two_solvers_that_disturb_each_other_fail_the_check(tmp_path, monkeypatch):
+    right, under_way = INViT.solving, []
+
+    def solving(solver, instances, *given, **named):
+        under_way.append(solver)
+        tours = yield from right(solver, instances, *given, **named)
+        if len({id(each) for each in under_way}) > 1:
+            tours = Tours(tours.actions, tours.costs + 1)
+        under_way.remove(solver)
+        return tours
+
+    monkeypatch.setattr(INViT, "solving", solving)
+    small = (
+        "--solver",
+        "invit",
+        "--sizes",
+        6,
+        "--precision",
+        "fp32",
+        "--problem",
+        "tsp",
+        "--json",
+        tmp_path / "x.json",
+    )
+    dree_bench(*TINY, *small, "--check", code=1)
+    findings = json.loads((tmp_path / "x.json").read_text())["check"]
+    assert [each["what"] for each in findings if not each["ok"]] == ["tours in turns"]
 
 
 def test_a_sound_solver_passes_the_check(tmp_path):
@@ -150,7 +181,11 @@ def test_a_sound_solver_passes_the_check(tmp_path):
     assert "The fast path computes what the twin does." in shown
     assert "What each line compares: README.md, 'On your machine'." in shown.replace("\n", " ")
     explained = README.read_text(encoding="utf-8").partition("### On your machine")[2]
-    for what in {each["what"].removesuffix(", cosine") for each in findings} | {"captured gradient", "captured pull"}:
+    for what in {each["what"].removesuffix(", cosine") for each in findings} | {
+        "tours in turns",
+        "captured gradient",
+        "captured pull",
+    }:
         assert f"\n| {what} | " in explained
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,12 +17,14 @@ from dree.experiments.bench_padded import padded_against_alone
 from dree.experiments.bench_parts import backward, compare, draw, random_learner, recorded, twin_of
 from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, Lesson, Li, Method
 from dree.lifelong.experience import Experience
-from dree.problems import Instances, Tours
+from dree.problems import Instances, Tours, augment
 from dree.problems.check import check_cvrp, check_tsp
 from dree.randomness import named_generator
 from dree.settings import build
 from dree.solvers import Solver, make_solver
+from dree.solvers.capture import taking_turns
 from dree.solvers.divergence import kl_divergence
+from dree.solvers.precision import in_precision
 from dree.tasks import principal
 
 CHECKED = 8  # instances, at least: the gradients of fewer may nearly cancel, and then bf16's rounding shows
@@ -30,6 +32,7 @@ LOG_PROB_BAR = {"fp32": 1e-5, "bf16": 2e-2}  # relative, by precision
 GRADIENT_BAR = {"cpu": 1e-4, "cuda": 1e-3}  # relative, in fp32; 4e-4 was seen on an H200 at n = 100
 CAPTURED_BAR = {"fp32": 1e-3, "bf16": 2e-2}
 IMITATION_BAR = {"fp32": 1e-3, "bf16": 2e-2}
+TURNS = 5  # times that two solvers take turns
 REFEREED = 4  # instances whose tours the referee sees, and of each so many tours
 
 
@@ -86,6 +89,9 @@ def check(base: str, problem: str, n: int, batch: int, precision: str, device: t
         chance, *gradient = padded_against_alone(fresh, [instances, smaller])
         found.append(finding("padded decisions", chance, at_most=LOG_PROB_BAR[precision]))
         found.append(of_gradient("padded gradient", *gradient))
+    if solver.captures_itself:
+        others = turns_against_alone(base, problem, augment(instances), precision)
+        found.append(finding("tours in turns", others, at_most=0))
     imitation = _imitation(learner, make_solver(problem, base, seed=1).to(device), lesson)
     found.append(finding("imitation", imitation, at_most=IMITATION_BAR[precision]))
     if learner.captures(instances.nodes):
@@ -93,6 +99,25 @@ def check(base: str, problem: str, n: int, batch: int, precision: str, device: t
             apart = difference(base, problem, instances, precision)
             found.append(finding(f"captured {what}", apart, at_most=CAPTURED_BAR[precision]))
     return found
+
+
+def turns_against_alone(base: str, problem: str, instances: Instances, precision: str) -> int:
+    """How many sampled tours are others if two solvers make them in turns, so side by side on a CUDA device."""
+    device = instances.device
+    solvers = [make_solver(problem, base, seed=seed).to(device) for seed in (0, 1)]
+    with in_precision(precision, device, learning=True):
+        encodings = [solver.encode(instances) for solver in solvers]
+
+    def solving(number: int) -> Generator[None, None, Tours]:
+        generator = named_generator(0, "turns", number, device=device)
+        return solvers[number].solving(instances, generator=generator, encoding=encodings[number])
+
+    alone = [taking_turns([solving(number)], device)[0].costs for number in (0, 1)]
+    others = 0
+    for _ in range(TURNS):
+        together = taking_turns([solving(0), solving(1)], device)
+        others += sum(int((tours.costs != costs).sum()) for tours, costs in zip(together, alone, strict=True))
+    return others
 
 
 def captured_difference(base: str, problem: str, instances: Instances, precision: str) -> float:
