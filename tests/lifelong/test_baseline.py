@@ -141,9 +141,10 @@ def test_any_solver_can_have_it(problem):
 
 
 def test_a_solver_with_one_tour_of_each_instance_cannot_share_a_baseline(problem):
-    for baseline in ("shared", "copies"):
-        with pytest.raises(DreeError, match=r"to copies with learner\.augmentation 8; or, for INViT, solver\.starts"):
-            learner(problem, baseline=baseline).learn(random_instances(problem, 2, 5, seed=1))
+    with pytest.raises(
+        DreeError, match=r"to copies with learner\.augmentation 8; or, for INViT, solver\.starts to all"
+    ):
+        learner(problem, baseline="shared").learn(random_instances(problem, 2, 5, seed=1))
     everywhere = learner(problem, solver=small_invit(problem, starts="all"), baseline="shared")
     assert everywhere.learn(random_instances(problem, 2, 5, seed=1)).loss.isfinite()
 
@@ -155,7 +156,11 @@ def test_invit_learns_its_own_way_unless_told_otherwise():
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"baseline": "gredy"}, "Did you mean 'greedy'"), ({"baseline_instances": 0}, "at least one instance")],
+    [
+        ({"baseline": "gredy"}, "Did you mean 'greedy'"),
+        ({"baseline": "copies", "augmentation": 1}, r"Set learner\.augmentation to 8"),
+        ({"baseline_instances": 0}, "at least one instance"),
+    ],
 )
 def test_settings_that_make_no_baseline_are_refused(wrong, message):
     with pytest.raises(DreeError, match=message):

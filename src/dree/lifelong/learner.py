@@ -55,6 +55,8 @@ class LearnerSettings:
             raise DreeError(f"Augmentation must be 1 or 8 copies, not {self.augmentation}.")
         if self.baseline not in BASELINES:
             raise unknown("baseline", self.baseline, BASELINES)
+        if self.baseline == "copies" and self.augmentation == 1:
+            raise DreeError("Without symmetric copies none can share a baseline. Set learner.augmentation to 8.")
         if self.baseline_instances < 1:
             raise DreeError(f"A baseline needs at least one instance to be tested on, not {self.baseline_instances}.")
         if self.optimiser not in OPTIMISERS:
@@ -154,14 +156,15 @@ class Learner:
             tours, greedy = taking_turns([solving, comparison], self.device)
             return Lesson(augmented, tours, encoding, copies, greedy.costs)
         (tours,) = taking_turns([solving], self.device)
-        share = copies if self.settings.baseline == "copies" else 1
-        if share * tours.costs.shape[1] == 1 and instances.customers > 1:
+        if self.settings.baseline == "copies":
+            return Lesson(augmented, tours, encoding, copies, mean_over_copies(tours, copies))
+        if tours.costs.shape[1] == 1 and instances.customers > 1:
             raise DreeError(
-                "A shared baseline compares the tours of an instance with each other, and here is only one of each. "
-                "Set learner.baseline to greedy, or to copies with learner.augmentation 8; or, for INViT, "
+                "A shared baseline compares the tours of an instance with each other, and this solver makes only one "
+                "of each. Set learner.baseline to greedy, or to copies with learner.augmentation 8; or, for INViT, "
                 "solver.starts to all."
             )
-        return Lesson(augmented, tours, encoding, copies, mean_over_copies(tours, share) if share > 1 else None)
+        return Lesson(augmented, tours, encoding, copies)
 
     def begin(self, stream: Stream, epoch: int) -> None:
         """An epoch of a stream begins. Where another task has come to stay, the optimiser is a new one."""
