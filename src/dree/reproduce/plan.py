@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dree.bars import Bars, Say, no_bar
-from dree.data.testsets import build_command, known_entry
+from dree.data.testsets import known_entry
 from dree.errors import DreeError
 from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job
 from dree.experiments.engines.work import found
-from dree.experiments.material import stored_keys
+from dree.experiments.material import command_for, stored_keys
 from dree.experiments.naming import keyed_name
 from dree.reproduce.base import Choice, Experiment, finer
+from dree.reproduce.finer_sets import built_on_the_spot
 
 
 @dataclass(frozen=True)
@@ -38,28 +39,26 @@ def obstacles(
     reasons: dict[str, str] = {}
     for experiment in experiments:
         try:
-            lacking = experiment.lacks(choice)
+            lacking = experiment.lacks(choice) or missing_tests(experiment.runs(choice), choice)
             if lacking is not None:
                 reasons[experiment.name] = f"needs {lacking}."
-                continue
-            if say is not None:
+            elif say is not None:
                 experiment.prepare(choice, say, bars)
-            if missing := missing_tests(experiment.runs(choice)):
-                reasons[experiment.name] = f"needs {missing}."
         except (DreeError, OSError) as error:
             reasons[experiment.name] = str(error)
     return reasons
 
 
-def missing_tests(runs: Sequence[RunSettings]) -> str | None:
-    """The test sets of principal tasks that runs need and that nobody has built, with the command that does.
+def missing_tests(runs: Sequence[RunSettings], choice: Choice) -> str | None:
+    """The test sets that runs need and that nobody has built, with the commands that do.
 
-    Those of the finer-grained test are its experiment's own concern.
+    Those that the scale builds on the spot are not missed.
     """
-    keys = [key for run in runs if run.data is None and run.tests != "finer" for key in stored_keys(run)]
-    missing = [key for key in dict.fromkeys(keys) if not known_entry(key)]
-    kinds = dict.fromkeys((key.problem, key.spec) for key in missing)
-    commands = [build_command([key for key in missing if (key.problem, key.spec) == kind]) for kind in kinds]
+    needed = [(run, stored_keys(run)) for run in runs if run.data is None]
+    every = dict.fromkeys(key for _, keys in needed for key in keys)
+    missing = [key for key in every if not (known_entry(key) or (choice.scale.builds_finer and built_on_the_spot(key)))]
+    lacking = [(run, [key for key in missing if key in keys]) for run, keys in needed]  # in one order for all runs
+    commands = dict.fromkeys(command_for(run, keys) for run, keys in lacking if keys)
     return f"{len(missing)} test sets. Build them with: {' && '.join(commands)}" if missing else None
 
 
