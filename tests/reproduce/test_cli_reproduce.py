@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 
 import pytest
 
 from command_line import dree, invoke
+from dree.errors import DreeError
 from dree.experiments import RunFolder
 
 SMOKE = ("--scale", "smoke", "--problems", "tsp", "--device", "cpu", "--out", "out")
@@ -56,6 +58,22 @@ def test_what_was_run_is_not_run_again(reproduced):
     assert again.returncode == 0, again.stderr
     assert "2 of them done" in again.stdout
     assert {file: file.stat().st_mtime_ns for file in (place / "out/runs").rglob("*") if file.is_file()} == before
+
+
+def test_finished_runs_are_shown_where_their_test_sets_are_not(reproduced, tmp_path, monkeypatch):
+    place, _ = reproduced
+    shutil.copytree(place / "out", tmp_path / "out")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dree.data.testsets.FILES", tmp_path / "nowhere")
+    shown = invoke("reproduce", "mt-cumulative", "tasks", *SMOKE)
+    assert "need 2 trainings, 2 of them done" in shown
+    listed = invoke("reproduce", "list", *SMOKE)
+    (lacking,) = re.findall(r"^(.*): needs 6 test sets", listed, re.MULTILINE)
+    assert "table4" in lacking
+    assert "mt-cumulative" not in lacking
+    shutil.rmtree(next((tmp_path / "out/runs").glob("tsp-drift-1-mt-cumulative*")))
+    with pytest.raises(DreeError, match=r"Nothing can be made.* mt-cumulative: needs 6 test sets\. Build them with"):
+        invoke("reproduce", "mt-cumulative", *SMOKE)
 
 
 def test_a_folder_that_is_no_run_keeps_only_its_own_row(reproduced, tmp_path):

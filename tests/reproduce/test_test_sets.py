@@ -42,7 +42,7 @@ def built(monkeypatch):
 
 
 def prepared(*names, choice=OFFICIAL):
-    return obstacles([experiment(name) for name in names], choice, lambda _: None, no_bar)
+    return obstacles([experiment(name) for name in names], choice, None, lambda _: None, no_bar)
 
 
 @pytest.mark.parametrize("names", [("finer", "ablation"), ("ablation", "finer")], ids=" ".join)

@@ -33,16 +33,24 @@ class Plan:
 
 
 def obstacles(
-    experiments: Sequence[Experiment], choice: Choice, say: Say | None = None, bars: Bars = no_bar
+    experiments: Sequence[Experiment],
+    choice: Choice,
+    out: Path | None = None,
+    say: Say | None = None,
+    bars: Bars = no_bar,
 ) -> dict[str, str]:
-    """Why experiments cannot be made, by their names; those that can are prepared, if somebody listens."""
+    """Why experiments cannot be made, by their names; those that can are prepared, if somebody listens.
+
+    Runs that are finished in the folder `out` need nothing any more.
+    """
     reasons: dict[str, str] = {}
     for experiment in experiments:
         try:
-            lacking = experiment.lacks(choice) or missing_tests(experiment.runs(choice), choice)
-            if lacking is not None:
+            lacking = experiment.lacks(choice)
+            left = [] if lacking else _unfinished(experiment.runs(choice), out)
+            if lacking := lacking or missing_tests(left, choice):
                 reasons[experiment.name] = f"needs {lacking}."
-            elif say is not None:
+            elif left and say is not None:
                 experiment.prepare(choice, say, bars)
         except (DreeError, OSError) as error:
             reasons[experiment.name] = str(error)
@@ -76,7 +84,7 @@ def make_plan(
     made with them, in the folder `out`, is taken for one without.
     """
     if reasons is None:
-        reasons = obstacles(experiments, choice)
+        reasons = obstacles(experiments, choice, out)
     possible = [experiment for experiment in experiments if regardless or experiment.name not in reasons]
     named = {each.name: {keyed_name(run): run for run in each.runs(choice)} for each in possible}
     wanted = {name: run for runs in named.values() for name, run in runs.items()}
@@ -91,6 +99,13 @@ def make_plan(
     }
     lacking = [(each, reasons[each.name]) for each in experiments if each.name in reasons]
     return Plan(tuple(possible), tuple(jobs.values()), tuple(lacking), needs)
+
+
+def _unfinished(runs: Sequence[RunSettings], out: Path | None) -> list[RunSettings]:
+    """The runs that are still to be made, with finer tests or without."""
+    if out is None:
+        return list(runs)
+    return [run for run in runs if not any(_finished(Job(keyed_name(each), each), out) for each in (run, finer(run)))]
 
 
 def _finished(job: Job, out: Path) -> bool:
