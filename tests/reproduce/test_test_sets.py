@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -71,3 +73,24 @@ def test_mixtures_are_built_on_the_spot_and_no_set_that_is_there_is_replaced(nam
     built.clear()
     assert prepared(*names) == {}
     assert built == []
+
+
+def test_sets_with_too_few_instances_are_named_with_the_command_that_builds_enough(built):
+    small = replace(OFFICIAL, scale=scale("small"))
+    first, *others = principal()
+    for key in others:
+        write(key, 20)
+    tasks = " ".join(f"--task {key.task}" for key in others)
+    build = "dree data build --problem tsp --spec official"
+    command = f"{build} --task {first.task} && {build} {tasks} --count 50 --force"
+    wanted = f"needs 6 test sets of 50 instances. Build them with: {command}."
+    assert prepared("ablation", choice=small) == {"ablation": wanted}
+    write(first)
+    for key in others[1:]:
+        write(key)
+    wanted = f"needs 1 test set of 50 instances. Build it with: {build} --task {others[0].task} --count 50 --force."
+    assert prepared("ablation", "finer", choice=small) == {"ablation": wanted, "finer": wanted}
+    assert built == []
+    write(others[0])
+    assert prepared("ablation", "finer", choice=small) == {}
+    assert prepared("ablation") == {}

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dree.bars import Bars, Say, no_bar
-from dree.data.testsets import known_entry
 from dree.errors import DreeError
 from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job
 from dree.experiments.engines.work import found
-from dree.experiments.material import command_for, stored_keys
 from dree.experiments.naming import keyed_name
 from dree.reproduce.base import Choice, Experiment, finer
-from dree.reproduce.finer_sets import built_on_the_spot
+from dree.reproduce.needed_sets import missing_tests
 
 
 @dataclass(frozen=True)
@@ -55,19 +53,6 @@ def obstacles(
         except (DreeError, OSError) as error:
             reasons[experiment.name] = str(error)
     return reasons
-
-
-def missing_tests(runs: Sequence[RunSettings], choice: Choice) -> str | None:
-    """The test sets that runs need and that nobody has built, with the commands that do.
-
-    Those that the scale builds on the spot are not missed.
-    """
-    needed = [(run, stored_keys(run)) for run in runs if run.data is None]
-    every = dict.fromkeys(key for _, keys in needed for key in keys)
-    missing = [key for key in every if not (known_entry(key) or (choice.scale.builds_finer and built_on_the_spot(key)))]
-    lacking = [(run, [key for key in missing if key in keys]) for run, keys in needed]  # in one order for all runs
-    commands = dict.fromkeys(command_for(run, keys) for run, keys in lacking if keys)
-    return f"{len(missing)} test sets. Build them with: {' && '.join(commands)}" if missing else None
 
 
 def make_plan(
