@@ -92,6 +92,21 @@ def test_a_folder_that_is_no_run_keeps_only_its_own_row(reproduced, tmp_path):
     assert (broken / "manifest.json").read_text() == "{"
 
 
+@pytest.mark.parametrize(
+    ("options", "folder"),
+    [
+        ((), "smoke"),
+        (("--spec", "official"), "smoke-official"),
+        (("--frame", "official"), "smoke-official-frame"),
+        (("--spec", "official", "--frame", "official"), "smoke-official-official-frame"),
+    ],
+)
+def test_other_laws_and_other_frames_have_folders_of_their_own(options, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    invoke("reproduce", "tasks", "--scale", "smoke", "--problems", "tsp", *options)
+    assert [path.name for path in (tmp_path / "runs/reproduction").iterdir()] == [folder]
+
+
 def test_the_list_has_everything_and_what_it_needs():
     said = " ".join(invoke("reproduce", "list", "--scale", "smoke").split())
     for words in ("table1", "llrbc-frequency", "Together 119 trainings", "--lade", "--libraries"):
