@@ -67,6 +67,21 @@ def test_what_cannot_be_done_is_refused(file, arguments, message):
         dree_drift(*(file if each == "FILE" else each for each in arguments))
 
 
+@pytest.mark.parametrize("out", [".", "..", "/", "folder/.."])
+def test_a_name_that_is_a_folder_is_refused_before_anything_is_compared(out, monkeypatch):
+    monkeypatch.setattr("dree.evaluation.drift.measure_drift", None)
+    with pytest.raises(DreeError, match=r"--out \S+ is a folder\. Name the report's files in it, such as \S*drift\."):
+        dree_drift("--scenario", "drift", "--epochs", 15, "--out", out)
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "json"])
+def test_a_file_that_is_in_the_way_is_named_before_anything_is_compared(suffix, tmp_path, monkeypatch):
+    (tmp_path / f"report.{suffix}").mkdir()
+    monkeypatch.setattr("dree.evaluation.drift.measure_drift", None)
+    with pytest.raises(DreeError, match=rf"Cannot write .*report\.{suffix}: it is a folder"):
+        dree_drift("--scenario", "drift", "--epochs", 15, "--out", tmp_path / "report")
+
+
 def test_a_missing_package_is_named_before_anything_is_read(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(DreeError, match=r"pip install 'dree\[drift\]'"):

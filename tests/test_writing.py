@@ -48,6 +48,19 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(wo
         invoke(*words, tmp_path / "file/inside")
 
 
+@pytest.mark.parametrize("by", ["option", "cache"])
+def test_a_folder_of_test_sets_that_cannot_be_written_is_refused_before_anything_is_solved(by, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("dree.evaluation.building.build_test", None)
+    words = ["data", "build", "--task", "U5"]
+    if by == "option":
+        words += ["--folder", tmp_path / "file/inside"]
+    else:
+        monkeypatch.setenv("DREE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DreeError, match=r"Nothing can be written to .*file/\S+: Not a directory .* with --folder"):
+        invoke(*words)
+
+
 def test_a_run_that_cannot_be_written_is_refused_in_python_too(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DreeError, match="Nothing can be written to"):

@@ -80,8 +80,9 @@ def build(
     Interrupted, it goes on where it was when called again. Sets go to your own folder ($DREE_CACHE/tests, by default
     ~/.cache/dree/tests), never into the installed package.
     """
-    from dree.data.testsets import find_set, known_entry
+    from dree.data.testsets import find_set, known_entry, user_folder
     from dree.evaluation.building import build_test, must_build, recipe_of
+    from dree.files import check_folder
 
     keys = _keys(problem, law, size, task, finer, order, spec)
     if finer:  # whatever was asked for, the principal tasks among them are fine as they are
@@ -93,6 +94,7 @@ def build(
         say(f"Already there: {len(wanted) - len(missing)} of {len(wanted)} test sets.")
     if not missing:
         return
+    check_folder(folder or user_folder(), "--folder")
     weights = {key: _weight(key) * recipe.iterations for key, recipe in missing.items()}
     total = sum(weights[key] * recipe.count * recipe.restarts for key, recipe in missing.items())
     with bar(total) as part:

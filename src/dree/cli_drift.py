@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dree.evaluation.drift import Days, Drift
 
 EPOCHS = 120  # of a synthetic stream: every 8th or so of the paper's, and all orders and scenarios can be so long
+FIGURES, NUMBERS = ("png", "pdf"), "json"  # the endings of a report's files
 
 
 def drift(
@@ -41,7 +42,6 @@ def drift(
     Writes a figure (PNG and PDF) and all numbers (JSON). Interrupted, it goes on where it was when called again.
     """
     from dree.evaluation.gromov_wasserstein import made
-    from dree.files import check_writable
 
     made()  # so that nobody waits for the files to be read to learn that a package is missing
     if (source is None) == (scenario is None):
@@ -56,8 +56,22 @@ def drift(
             raise DreeError("--region belongs to a file of LaDe-D: name the file before it.")
         days = _synthetic(scenario, order or 1, problem or "tsp", epochs or EPOCHS, seed)
     stem = out or Path(f"drift-{days.name}")
-    check_writable(stem.with_name(f"{stem.name}.json"))
+    _check(stem)
     _write(_measure(days, nodes, seed, os.cpu_count() or 1 if workers is None else workers), stem)
+
+
+def _check(stem: Path) -> None:
+    """Refuse a name that files cannot have, or any of whose files cannot be written."""
+    from dree.files import check_writable
+
+    if stem.name in ("", ".."):
+        raise DreeError(f"--out {stem} is a folder. Name the report's files in it, such as {stem / 'drift'}.")
+    for suffix in (*FIGURES, NUMBERS):
+        check_writable(_file(stem, suffix))
+
+
+def _file(stem: Path, suffix: str) -> Path:
+    return stem.with_name(f"{stem.name}.{suffix}")
 
 
 def _real(source: Path, region: str | None) -> Days:
@@ -99,6 +113,6 @@ def _write(result: Drift, stem: Path) -> None:
 
     say(result.sentence)
     figure = drift_figure(result)
-    for suffix in ("png", "pdf"):
-        say(f"Figure: {save(figure, stem.with_name(f'{stem.name}.{suffix}'))}")
-    say(f"JSON: {write_json(stem.with_name(f'{stem.name}.json'), result.as_dict())}")
+    for suffix in FIGURES:
+        say(f"Figure: {save(figure, _file(stem, suffix))}")
+    say(f"JSON: {write_json(_file(stem, NUMBERS), result.as_dict())}")

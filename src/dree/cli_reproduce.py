@@ -34,7 +34,8 @@ def reproduce(
     orders: Annotated[str, typer.Option(help="Which of the paper's task orders.")] = "1,2,3,4,5",
     seeds: Annotated[str, typer.Option(help="Seeds: every run is made with each.")] = "0",
     out: Annotated[
-        Path | None, typer.Option(help="Where everything goes (default: runs/reproduction/SCALE, or SCALE-official).")
+        Path | None,
+        typer.Option(help="Where everything goes (default: in runs/reproduction, by scale, laws and frame)."),
     ] = None,
     lade: Annotated[Path | None, typer.Option(help="LaDe-D: a CSV file, or a folder of them.")] = None,
     libraries: Annotated[Path | None, typer.Option(help="A folder with the files of TSPLIB and CVRPLIB.")] = None,
@@ -75,11 +76,11 @@ def reproduce(
     )
     wanted = [*EXPERIMENTS] if {ALL, LIST} & set(names) else names
     experiments = [experiment(name) for name in dict.fromkeys(wanted)]
+    place = out or _folder(choice)
     if LIST in names:
-        _show_list(experiments, choice)
+        _show_list(experiments, choice, place)
         return
-    carried_out_by = _engine(engine, workers, share, address, store)
-    _carry_out(experiments, choice, carried_out_by, out or _folder(choice), tensorboard)
+    _carry_out(experiments, choice, _engine(engine, workers, share, address, store), place, tensorboard)
 
 
 def _carry_out(
@@ -96,7 +97,7 @@ def _carry_out(
 
     for folder in filter(None, (out, tensorboard)):
         check_folder(folder)
-    plan = make_plan(experiments, choice, out, obstacles(experiments, choice, say, bar))
+    plan = make_plan(experiments, choice, out, obstacles(experiments, choice, out, say, bar))
     if not plan.experiments:
         reasons = [f"{experiment.name}: {reason}" for experiment, reason in plan.lacking]
         raise DreeError(f"Nothing can be made, and nothing was written. {' '.join(reasons)}")
@@ -130,14 +131,14 @@ def _summary(plan: Plan, choice: Choice, out: Path) -> str:
     return f"{what} {len(plan.jobs)} trainings{done}{about}."
 
 
-def _show_list(experiments: Sequence[Experiment], choice: Choice) -> None:
+def _show_list(experiments: Sequence[Experiment], choice: Choice, out: Path) -> None:
     """Every table and figure with what it takes."""
     from rich.table import Table
 
     from dree.reproduce.estimate import device_in_words, in_words, seconds
     from dree.reproduce.plan import make_plan
 
-    plan = make_plan(experiments, choice, regardless=True)
+    plan = make_plan(experiments, choice, out, regardless=True)
     table = Table("name", "what it is", "where in the paper", "trainings", "about")
     for experiment in experiments:
         jobs = plan.needed_by(experiment)
@@ -176,8 +177,10 @@ def _there(path: Path | None) -> Path | None:
 
 
 def _folder(choice: Choice) -> Path:
-    """Where everything goes by default: the tables of other laws in another folder."""
-    return FOLDER / (choice.scale.name + ("" if choice.spec == "text" else f"-{choice.spec}"))
+    """Where everything goes by default: the tables of other laws, or of another frame, in a folder of their own."""
+    laws = "" if choice.spec == "text" else f"-{choice.spec}"
+    frame = "" if choice.frame == "fit" else f"-{choice.frame}-frame"
+    return FOLDER / f"{choice.scale.name}{laws}{frame}"
 
 
 def _one(what: str, name: str, known: Iterable[str]) -> str:

@@ -54,10 +54,10 @@ def check_writable(path: Path) -> None:
     _try_in(plain_file(path).absolute().parents, f"Cannot write {path}", "Choose another place.")
 
 
-def check_folder(path: Path) -> None:
+def check_folder(path: Path, option: str = "--out") -> None:
     """Refuse a folder, there already or not, in which no file can be written; for what works long before it writes."""
     places = (path.absolute(), *path.absolute().parents)
-    _try_in(places, f"Nothing can be written to {path}", "Choose another folder; commands take it with --out.")
+    _try_in(places, f"Nothing can be written to {path}", f"Choose another folder; commands take it with {option}.")
 
 
 def _try_in(places: Sequence[Path], refusal: str, advice: str) -> None:

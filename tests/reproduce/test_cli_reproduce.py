@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 
 import pytest
 
 from command_line import dree, invoke
+from dree.errors import DreeError
 from dree.experiments import RunFolder
 
 SMOKE = ("--scale", "smoke", "--problems", "tsp", "--device", "cpu", "--out", "out")
@@ -58,6 +60,22 @@ def test_what_was_run_is_not_run_again(reproduced):
     assert {file: file.stat().st_mtime_ns for file in (place / "out/runs").rglob("*") if file.is_file()} == before
 
 
+def test_finished_runs_are_shown_where_their_test_sets_are_not(reproduced, tmp_path, monkeypatch):
+    place, _ = reproduced
+    shutil.copytree(place / "out", tmp_path / "out")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dree.data.testsets.FILES", tmp_path / "nowhere")
+    shown = invoke("reproduce", "mt-cumulative", "tasks", *SMOKE)
+    assert "need 2 trainings, 2 of them done" in shown
+    listed = invoke("reproduce", "list", *SMOKE)
+    (lacking,) = re.findall(r"^(.*): needs 6 test sets", listed, re.MULTILINE)
+    assert "table4" in lacking
+    assert "mt-cumulative" not in lacking
+    shutil.rmtree(next((tmp_path / "out/runs").glob("tsp-drift-1-mt-cumulative*")))
+    with pytest.raises(DreeError, match=r"Nothing can be made.* mt-cumulative: needs 6 test sets\. Build them with"):
+        invoke("reproduce", "mt-cumulative", *SMOKE)
+
+
 def test_a_folder_that_is_no_run_keeps_only_its_own_row(reproduced, tmp_path):
     place, _ = reproduced
     shutil.copytree(place / "out", tmp_path / "out")
@@ -72,6 +90,21 @@ def test_a_folder_that_is_no_run_keeps_only_its_own_row(reproduced, tmp_path):
     assert rows["MT-cu", "AP"]["ours"] == ""
     assert rows["DREE", "AP"]["ours"] != ""
     assert (broken / "manifest.json").read_text() == "{"
+
+
+@pytest.mark.parametrize(
+    ("options", "folder"),
+    [
+        ((), "smoke"),
+        (("--spec", "official"), "smoke-official"),
+        (("--frame", "official"), "smoke-official-frame"),
+        (("--spec", "official", "--frame", "official"), "smoke-official-official-frame"),
+    ],
+)
+def test_other_laws_and_other_frames_have_folders_of_their_own(options, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    invoke("reproduce", "tasks", "--scale", "smoke", "--problems", "tsp", *options)
+    assert [path.name for path in (tmp_path / "runs/reproduction").iterdir()] == [folder]
 
 
 def test_the_list_has_everything_and_what_it_needs():

@@ -14,7 +14,7 @@ from dree.experiments.engines.base import Job, Outcome
 from dree.experiments.naming import keyed_name
 from dree.reproduce import Choice, Found, experiment
 from dree.reproduce.base import laws_of
-from dree.reproduce.lines import EXACT, over, sign_flip
+from dree.reproduce.lines import EXACT, compared, over, sign_flip
 from dree.reproduce.plan import make_plan
 from dree.reproduce.report import run_groups
 from dree.reproduce.scales import scale
@@ -59,7 +59,7 @@ def test_one_run_has_a_value_and_several_have_mean_and_deviation():
 def found_runs(tmp_path, choice, names, gap):
     """A finished run for every job, whose last gap is what `gap` says of its settings."""
     runs = {}
-    for job in make_plan([experiment(name) for name in names], choice).jobs:
+    for job in make_plan([experiment(name) for name in names], choice, regardless=True).jobs:
         run = job.settings
         values = {name: getattr(run, name) for name in ("problem", "method", "options", "order", "epochs", "seed")}
         path = run_with_gaps(
@@ -109,6 +109,25 @@ def test_runs_by_other_laws_are_never_compared_with_each_other():
     text, official = (scale("smoke").settings(method=name, spec=spec) for name, spec in RIVALS)
     groups = run_groups([Outcome(Job(keyed_name(each), each), Path(each.spec)) for each in (text, official)], 0)
     assert groups == []  # each would be alone in its own
+
+
+def test_the_paired_test_pairs_no_runs_by_different_laws(tmp_path):
+    choices = [Choice(scale("smoke"), ("tsp",), seeds=(0, 1), spec=spec) for spec in ("text", "official")]
+    runs = {}
+    for choice in choices:
+        runs |= found_runs(tmp_path, choice, ["mt-cumulative"], lambda run: 2.0 + (run.method != "dree")).runs
+    found = Found(runs, tmp_path)
+    (others, ours), (by_other_laws, _) = (experiment("mt-cumulative").lines(choice) for choice in choices)
+    assert len(compared([ours, others], found, None)) == 1
+    assert compared([ours, by_other_laws], found, None) == []
+
+
+def test_the_gallery_of_tasks_is_by_the_laws_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setattr("dree.reproduce.pictures.gallery", lambda problem, spec, seed: (problem, spec, seed))
+    choice = Choice(scale("smoke"), ("tsp",), seeds=(3,), spec="official")
+    (drawn,) = experiment("tasks").figures(choice, Found({}, tmp_path))
+    assert drawn.figure == ("tsp", "official", 3)
+    assert "(--spec official)" in drawn.caption
 
 
 def test_a_run_that_is_missing_leaves_a_dash(tmp_path):

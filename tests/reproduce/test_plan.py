@@ -75,13 +75,15 @@ def test_test_sets_that_nobody_has_built_are_named_before_anything_runs(monkeypa
     choice = Choice(scale("smoke"), spec="official")
     reasons = obstacles([experiment("ablation"), experiment("tasks"), experiment("finer")], choice)
     tasks = "--task E20 --task C30 --task G20 --task U10 --task R10 --task GM30"
-    assert reasons == {
-        "ablation": "needs 12 test sets. Build them with: "
+    build = (
+        "needs 12 test sets. Build them with: "
         f"dree data build --problem cvrp --spec official {tasks} && "
         f"dree data build --problem tsp --spec official {tasks}."
-    }
-    paper = obstacles([experiment("finer")], Choice(spec="official"))
-    assert paper["finer"].endswith("dree data build --finer --spec official.")
+    )
+    assert reasons == {"ablation": build, "finer": build}
+    paper = obstacles([experiment("finer")], Choice(spec="official", problems=("tsp",)))
+    command = "dree data build --finer --order 1 --problem tsp --spec official"
+    assert paper == {"finer": f"needs 41 test sets. Build them with: {command}."}
 
 
 def test_seeds_orders_and_problems_are_those_chosen():

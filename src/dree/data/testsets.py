@@ -171,7 +171,7 @@ def read_index(folder: Path) -> dict[str, dict[str, Any]]:
     path = folder / INDEX
     try:
         index = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except ValueError:
         index = None

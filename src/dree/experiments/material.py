@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -133,11 +133,15 @@ def _check_there(settings: RunSettings, keys: list[SetKey]) -> None:
     missing = [key for key in keys if not known_entry(key)]
     if not missing:
         return
-    command = build_command(missing)
-    if settings.tests == "finer" and not settings.sizes and isinstance(settings.order, int):
-        which = f"--order {settings.order} --problem {settings.problem}{spec_option(settings.spec)}"
-        command = f"dree data build --finer {which}"
     raise DreeError(
         f"{len(missing)} of the {len(keys)} test sets of this run are missing, first {missing[0].name}. "
-        f"Build them with: {command}"
+        f"Build them with: {command_for(settings, missing)}"
     )
+
+
+def command_for(settings: RunSettings, missing: Sequence[SetKey]) -> str:
+    """The command that builds those test sets of a run that are missing."""
+    if settings.tests == "finer" and not settings.sizes and isinstance(settings.order, int):
+        which = f"--order {settings.order} --problem {settings.problem}{spec_option(settings.spec)}"
+        return f"dree data build --finer {which}"
+    return build_command(missing)

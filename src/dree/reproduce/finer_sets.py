@@ -6,22 +6,25 @@ import os
 from collections.abc import Sequence
 
 from dree.bars import Bars, Say
-from dree.data import SetKey, find_set
+from dree.data import SetKey
+from dree.data.testsets import known_entry
 from dree.evaluation.building import Recipe, build_test
 from dree.experiments import RunSettings
+from dree.experiments.material import stored_keys
 
 COUNT = 50  # instances of each: what the small scale tests on, so that no scale finds too few
 ITERATIONS = 500  # of HGS without improvement: enough for thirty customers
 
 
+def built_on_the_spot(key: SetKey) -> bool:
+    """Whether small scales build a test set: mixtures only, for those of principal tasks are other tables' as well."""
+    return "+" in key.task
+
+
 def missing_sets(runs: Sequence[RunSettings]) -> list[SetKey]:
-    """The test sets that these runs need and that are nowhere, or have too few instances."""
-    keys = [
-        SetKey(settings.problem, task.name, settings.spec)
-        for settings in runs
-        for task in settings.test_tasks(settings.stream()).values()
-    ]
-    return [key for key in dict.fromkeys(keys) if (there := find_set(key)) is None or there.entry["instances"] < COUNT]
+    """The mixtures that these runs are tested on and that nobody has built; what is there is never replaced."""
+    keys = dict.fromkeys(key for run in runs for key in stored_keys(run))
+    return [key for key in keys if built_on_the_spot(key) and not known_entry(key)]
 
 
 def build_missing(keys: Sequence[SetKey], say: Say, bars: Bars) -> None:

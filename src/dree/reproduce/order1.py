@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from dree.bars import Bars, Say
-from dree.data import SetKey
-from dree.data.testsets import spec_option
 from dree.experiments.tables import PaperTable
 from dree.reproduce.base import LIFELONG, Choice, Found
 from dree.reproduce.finer_sets import build_missing, missing_sets
@@ -126,16 +124,7 @@ class Finer(FirstOrder):
     changes: ClassVar[Mapping[str, Any]] = {"tests": "finer"}
     variants: ClassVar[Variants] = {title: {"method": method} for method, title in LIFELONG.items()}
 
-    def lacks(self, choice: Choice) -> str | None:
-        """At the paper's scale, test sets that take hours to build."""
-        missing = [] if choice.scale.builds_finer else self._missing(choice)
-        command = f"dree data build --finer{spec_option(choice.spec)}"
-        return f"{len(missing)} finer test sets. Build them with: {command}" if missing else None
-
     def prepare(self, choice: Choice, say: Say, bars: Bars) -> None:
         """Build small sets where the scale has such."""
         if choice.scale.builds_finer:
-            build_missing(self._missing(choice), say, bars)
-
-    def _missing(self, choice: Choice) -> list[SetKey]:
-        return missing_sets([choice.settings(problem=problem, tests="finer") for problem in choice.problems])
+            build_missing(missing_sets(self.runs(choice)), say, bars)

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dree.bars import Bars, Say, no_bar
-from dree.data.testsets import build_command, known_entry
 from dree.errors import DreeError
 from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job
 from dree.experiments.engines.work import found
-from dree.experiments.material import stored_keys
 from dree.experiments.naming import keyed_name
 from dree.reproduce.base import Choice, Experiment, finer
+from dree.reproduce.needed_sets import missing_tests
 
 
 @dataclass(frozen=True)
@@ -32,35 +31,28 @@ class Plan:
 
 
 def obstacles(
-    experiments: Sequence[Experiment], choice: Choice, say: Say | None = None, bars: Bars = no_bar
+    experiments: Sequence[Experiment],
+    choice: Choice,
+    out: Path | None = None,
+    say: Say | None = None,
+    bars: Bars = no_bar,
 ) -> dict[str, str]:
-    """Why experiments cannot be made, by their names; those that can are prepared, if somebody listens."""
+    """Why experiments cannot be made, by their names; those that can are prepared, if somebody listens.
+
+    Runs that are finished in the folder `out` need nothing any more.
+    """
     reasons: dict[str, str] = {}
     for experiment in experiments:
         try:
             lacking = experiment.lacks(choice)
-            if lacking is not None:
+            left = [] if lacking else _unfinished(experiment.runs(choice), out)
+            if lacking := lacking or missing_tests(left, choice):
                 reasons[experiment.name] = f"needs {lacking}."
-                continue
-            if say is not None:
+            elif left and say is not None:
                 experiment.prepare(choice, say, bars)
-            if missing := missing_tests(experiment.runs(choice)):
-                reasons[experiment.name] = f"needs {missing}."
         except (DreeError, OSError) as error:
             reasons[experiment.name] = str(error)
     return reasons
-
-
-def missing_tests(runs: Sequence[RunSettings]) -> str | None:
-    """The test sets of principal tasks that runs need and that nobody has built, with the command that does.
-
-    Those of the finer-grained test are its experiment's own concern.
-    """
-    keys = [key for run in runs if run.data is None and run.tests != "finer" for key in stored_keys(run)]
-    missing = [key for key in dict.fromkeys(keys) if not known_entry(key)]
-    kinds = dict.fromkeys((key.problem, key.spec) for key in missing)
-    commands = [build_command([key for key in missing if (key.problem, key.spec) == kind]) for kind in kinds]
-    return f"{len(missing)} test sets. Build them with: {' && '.join(commands)}" if missing else None
 
 
 def make_plan(
@@ -77,7 +69,7 @@ def make_plan(
     made with them, in the folder `out`, is taken for one without.
     """
     if reasons is None:
-        reasons = obstacles(experiments, choice)
+        reasons = obstacles(experiments, choice, out)
     possible = [experiment for experiment in experiments if regardless or experiment.name not in reasons]
     named = {each.name: {keyed_name(run): run for run in each.runs(choice)} for each in possible}
     wanted = {name: run for runs in named.values() for name, run in runs.items()}
@@ -92,6 +84,13 @@ def make_plan(
     }
     lacking = [(each, reasons[each.name]) for each in experiments if each.name in reasons]
     return Plan(tuple(possible), tuple(jobs.values()), tuple(lacking), needs)
+
+
+def _unfinished(runs: Sequence[RunSettings], out: Path | None) -> list[RunSettings]:
+    """The runs that are still to be made, with finer tests or without."""
+    if out is None:
+        return list(runs)
+    return [run for run in runs if not any(_finished(Job(keyed_name(each), each), out) for each in (run, finer(run)))]
 
 
 def _finished(job: Job, out: Path) -> bool:
