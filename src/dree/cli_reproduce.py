@@ -35,7 +35,7 @@ def reproduce(
     seeds: Annotated[str, typer.Option(help="Seeds: every run is made with each.")] = "0",
     out: Annotated[
         Path | None,
-        typer.Option(help="Where everything goes (default: in runs/reproduction, by scale, laws and frame)."),
+        typer.Option(help="Where everything goes (default: runs/reproduction/SCALE, or SCALE-official)."),
     ] = None,
     lade: Annotated[Path | None, typer.Option(help="LaDe-D: a CSV file, or a folder of them.")] = None,
     libraries: Annotated[Path | None, typer.Option(help="A folder with the files of TSPLIB and CVRPLIB.")] = None,
@@ -177,10 +177,8 @@ def _there(path: Path | None) -> Path | None:
 
 
 def _folder(choice: Choice) -> Path:
-    """Where everything goes by default: the tables of other laws, or of another frame, in a folder of their own."""
-    laws = "" if choice.spec == "text" else f"-{choice.spec}"
-    frame = "" if choice.frame == "fit" else f"-{choice.frame}-frame"
-    return FOLDER / f"{choice.scale.name}{laws}{frame}"
+    """Where everything goes by default: the tables of other laws in another folder."""
+    return FOLDER / (choice.scale.name + ("" if choice.spec == "text" else f"-{choice.spec}"))
 
 
 def _one(what: str, name: str, known: Iterable[str]) -> str:

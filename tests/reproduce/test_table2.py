@@ -84,6 +84,8 @@ def test_what_was_done_in_one_frame_is_not_taken_for_the_other(tmp_path, choice,
         means, details = experiment("table2").tables(each, found)
         assert any(f"--frame {each.frame}" in note for note in means.notes)
         assert means.notes == details.notes
+        suffix = "" if each is choice else "-official"  # so that neither replaces the other's files
+        assert (means.name, details.name) == (f"table2{suffix}", f"tsplib{suffix}")
 
 
 def test_every_frame_has_its_words():

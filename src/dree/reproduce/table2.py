@@ -60,7 +60,10 @@ class Table2(Experiment):
         folder = own if own.is_dir() else choice.libraries
         instances = find_instances(folder, problem, LIBRARIES[problem], found.say)
         trained = load_trained(path, found.say)
-        kept, digest = found.out / "libraries" / kept_name(path.name, choice.frame), weights_digest(trained.solver)
+        kept, digest = (
+            found.out / "libraries" / f"{in_frame(path.name, choice.frame)}.json",
+            weights_digest(trained.solver),
+        )
         before = json.loads(kept.read_text()) if kept.is_file() else {}
         same = before.get("solved", {}) if before.get("weights") == digest else {}
         solved: Solved = {name: (distance, gap) for name, (distance, gap) in same.items()}
@@ -93,7 +96,7 @@ class Table2(Experiment):
             rows.append(PaperRow((title,), tuple(cells)))
         columns = tuple(LIBRARIES[problem].upper() for problem in choice.problems)
         title, notes = "Mean gap on library instances", self._notes(choice)
-        return PaperTable("table2", title, "Table 2", ("method",), columns, tuple(rows), notes)
+        return PaperTable(in_frame("table2", choice.frame), title, "Table 2", ("method",), columns, tuple(rows), notes)
 
     def _details(self, choice: Choice, problem: str, solved: dict[tuple[str, str], Solved]) -> PaperTable:
         library, rows = LIBRARIES[problem], []
@@ -108,9 +111,11 @@ class Table2(Experiment):
             rows.append(PaperRow((name,), tuple(cells)))
         columns = tuple(f"{title} {what}" for title in TITLES.values() for what in ("distance", "gap"))
         title, notes = f"Every instance of {library.upper()}", self._notes(choice)
-        return PaperTable(library, title, "Appendix", ("instance",), columns, tuple(rows), notes, ranked=False)
+        return PaperTable(
+            in_frame(library, choice.frame), title, "Appendix", ("instance",), columns, tuple(rows), notes, ranked=False
+        )
 
 
-def kept_name(run: str, frame: str) -> str:
-    """The file with what a run's solver did on library instances in a frame."""
-    return f"{run}.json" if frame == Choice.frame else f"{run}-{frame}.json"
+def in_frame(name: str, frame: str) -> str:
+    """The name of what was made in a frame: of what was made in another one nothing is replaced."""
+    return name if frame == Choice.frame else f"{name}-{frame}"
