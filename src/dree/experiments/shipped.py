@@ -24,6 +24,11 @@ def solver_folder(solver: str | Path) -> Path:
     """The folder of a solver: of one that comes with the package if a text is its name, else a run's."""
     if isinstance(solver, str) and solver in SHIPPED.values():
         return shipped_folder(solver)
+    if not isinstance(solver, str | Path):
+        raise DreeError(
+            f"A {type(solver).__name__} is no solver. Give a solver, a run's folder, or the name of one that "
+            f"comes with dree: {' or '.join(SHIPPED.values())}."
+        )
     if not Path(solver).exists():
         raise DreeError(
             f"There is no run {solver}, and no solver of that name comes with dree. Those that do are "
