@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -108,6 +109,12 @@ def test_no_problem_at_all_is_refused(problem):
     coords, *orders = (each[:0] for each in arrays(problem))
     with pytest.raises(DreeError, match="There is no problem to solve"):
         dree.solve(SHIPPED[problem], coords, *orders)
+
+
+def test_a_path_that_is_only_a_solvers_name_is_refused_with_what_to_give(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DreeError, match="is named by a text: 'cvrp-drift', not a Path"):
+        dree.load_solver(Path("cvrp-drift"))
 
 
 @pytest.mark.parametrize("solver", [None, 3, dree.POMO])

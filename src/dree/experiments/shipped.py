@@ -29,6 +29,11 @@ def solver_folder(solver: str | Path) -> Path:
             f"A {type(solver).__name__} is no solver. Give a solver, a run's folder, or the name of one that "
             f"comes with dree: {' or '.join(SHIPPED.values())}."
         )
+    if not Path(solver).exists() and str(solver) in SHIPPED.values():
+        raise DreeError(
+            f"There is no run {solver}. The solver of that name that comes with dree is named by a text: '{solver}', "
+            "not a Path."
+        )
     if not Path(solver).exists():
         raise DreeError(
             f"There is no run {solver}, and no solver of that name comes with dree. Those that do are "
