@@ -134,6 +134,17 @@ def own_method(method: Method) -> str | None:
     return None if kind.__module__.startswith("dree.") else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def suspicion(method: Method) -> str:
+    """A sentence for where numbers are no longer finite: a user's own method may be why. Nothing for one of dree's."""
+    own = own_method(method)
+    if own is None:
+        return ""
+    return (
+        f" A loss of {own}, from 'pull' or 'replay', or its gradient may be the cause: dree.testing.check_method finds "
+        "such faults within seconds."
+    )
+
+
 def checked_loss(method: Method, hook: str, loss: Any) -> Tensor:
     """What a hook returned, if it is a loss: a single number, as a tensor with gradient. Its value is not looked at."""
     if not isinstance(loss, Tensor):
