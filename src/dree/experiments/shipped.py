@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dree.errors import DreeError, unknown
+from dree.errors import DreeError, unknown, with_article
 
 FOLDER = Path(__file__).parents[1] / "data" / "solvers"
 SHIPPED = {"tsp": "tsp-drift", "cvrp": "cvrp-drift"}  # problem -> the solver for it
@@ -26,8 +26,8 @@ def solver_folder(solver: str | Path) -> Path:
         return shipped_folder(solver)
     if not isinstance(solver, str | Path):
         raise DreeError(
-            f"A {type(solver).__name__} is no solver. Give a solver, a run's folder, or the name of one that "
-            f"comes with dree: {' or '.join(SHIPPED.values())}."
+            f"Give a solver, a run's folder, or the name of a solver that comes with dree "
+            f"({' or '.join(SHIPPED.values())}), not {with_article(type(solver).__name__)}."
         )
     if not Path(solver).exists() and str(solver) in SHIPPED.values():
         raise DreeError(

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from dree.errors import with_article
 from dree.lifelong import Learner, Lesson, Method
+from dree.lifelong.methods.base import NO_LOSS
 from dree.tasks import Stream, Task
 from dree.testing.common import global_chance_unused, require
 
@@ -115,7 +117,8 @@ class Observer(Method):
     def _sound(self, hook: str, loss: Tensor, learner: Learner) -> Tensor:
         """A loss from which something can be learned, as it is."""
         what = f"{self.name}.{hook}"
-        require(isinstance(loss, Tensor), f"{what} gives a {type(loss).__name__}, not a tensor or None.")
+        kind = with_article(type(loss).__name__)
+        require(isinstance(loss, Tensor), f"{what} gives {kind}, not a tensor. {NO_LOSS[hook]}")
         require(loss.ndim == 0, f"{what} gives a loss of shape {list(loss.shape)}; it must be a single number.")
         require(loss.isfinite(), f"{what} gives the loss {loss.item()}, which is not finite.")
         require(loss.requires_grad, f"{what} gives a loss without a gradient, so nothing is learned from it.")
