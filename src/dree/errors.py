@@ -10,6 +10,11 @@ class DreeError(Exception):
     """Something the user can put right. The command line prints it without a traceback."""
 
 
+def with_article(noun: str) -> str:
+    """As a sentence has it: an int, a float."""
+    return f"{'an' if noun[0] in 'aeiouAEIOU' else 'a'} {noun}"
+
+
 def unknown(kind: str, name: object, choices: Iterable[str]) -> DreeError:
     """The error for a name that is not one of `choices`; it suggests the nearest one."""
     names = list(choices)

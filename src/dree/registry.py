@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from dree.errors import DreeError, unknown
+from dree.errors import DreeError, unknown, with_article
 
 T = TypeVar("T")
 
@@ -36,8 +36,9 @@ def named_class(what: str, name: str, known: Mapping[str, type[T]], base: type[T
         ) from error
     if not (isinstance(found, type) and issubclass(found, base)):
         home = ".".join(base.__module__.split(".")[:2])
-        article = "an" if what[0] in "aeiou" else "a"
-        raise DreeError(f"'{name}' is not {article} {what}: it must be a class derived from {home}.{base.__name__}.")
+        raise DreeError(
+            f"'{name}' is not {with_article(what)}: it must be a class derived from {home}.{base.__name__}."
+        )
     if inspect.isabstract(found):
         missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
         raise DreeError(f"{what.capitalize()} '{name}' cannot be made: the class lacks {missing}.")

@@ -286,6 +286,32 @@ def test_a_loss_of_a_users_replay_that_is_not_finite_is_blamed_on_it(tmp_path, m
         run.finish()
 
 
+def nan_gradient(weights):
+    """A finite loss whose gradient is not: a root at zero."""
+    return (weights.sum() * 0).sqrt()
+
+
+@pytest.mark.parametrize(
+    ("hook", "kernels", "where"),
+    [
+        ("pull", True, "batch 1 of epoch 1 on, .* learner.learning_rate"),
+        ("replay", True, "batch 2 of epoch 1 on, .* learner.learning_rate"),
+        ("replay", False, "Epoch 1, batch 2: A tour does not end"),
+    ],
+)
+def test_what_a_users_method_may_have_broken_is_not_blamed_on_the_rate_alone(
+    tmp_path, monkeypatch, hook, kernels, where
+):
+    if not kernels:
+        without_numba(monkeypatch)
+    run = Run.start(tmp_path / "run", TINY)
+    weights = next(run.learner.solver.parameters())
+    gives = {"pull": lambda *_: lambda lesson: weights.sum() * float("nan"), "replay": lambda *_: nan_gradient(weights)}
+    monkeypatch.setattr(run.learner, "method", type("Mine", (Method,), {hook: gives[hook]})())
+    with pytest.raises(DreeError, match=rf"{where}.* A loss of test_run\.Mine, from 'pull' or 'replay', or"):
+        run.finish()
+
+
 def test_an_error_in_the_report_of_a_users_method_says_so(tmp_path, monkeypatch):
     run = Run.start(tmp_path / "run", TINY)
     mine = type("Mine", (Method,), {"report": lambda self: 1 / 0})()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -86,6 +89,35 @@ def test_what_cannot_be_solved_is_refused_with_the_cause(given, message):
         dree.solve("tsp-drift", *given)
 
 
-def test_only_1_or_8_copies_are_taken():
-    with pytest.raises(DreeError, match="copies must be 1 or 8, not 3"):
-        dree.solve("tsp-drift", [[0, 0], [1, 1]], copies=3)
+@pytest.mark.parametrize("copies", [3, True, 8.0, np.array([1, 8])])
+def test_only_1_or_8_copies_are_taken(copies):
+    with pytest.raises(DreeError, match=rf"copies must be 1 or 8, not {re.escape(repr(copies))}"):
+        dree.solve("tsp-drift", [[0, 0], [1, 1]], copies=copies)
+
+
+def test_answers_are_taken_by_number_or_slice():
+    coords, *orders = arrays("cvrp")
+    found = dree.solve("cvrp-drift", coords, *orders)
+    assert list(found[1:]) == [found[1], found[2]]
+    assert (len(found[:2]), found[:2].costs.tolist()) == (2, found.costs[:2].tolist())
+    assert found[np.int64(2)] == found[-1]
+    with pytest.raises(DreeError, match=r"as in answers\[0\], or a slice, not \[0, 1\]"):
+        found[[0, 1]]
+
+
+def test_no_problem_at_all_is_refused(problem):
+    coords, *orders = (each[:0] for each in arrays(problem))
+    with pytest.raises(DreeError, match="There is no problem to solve"):
+        dree.solve(SHIPPED[problem], coords, *orders)
+
+
+def test_a_path_that_is_only_a_solvers_name_is_refused_with_what_to_give(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DreeError, match="is named by a text: 'cvrp-drift', not a Path"):
+        dree.load_solver(Path("cvrp-drift"))
+
+
+@pytest.mark.parametrize(("solver", "kind"), [(None, "a NoneType"), (3, "an int"), (dree.POMO, "an ABCMeta")])
+def test_what_is_no_solver_is_refused_by_its_type(solver, kind):
+    with pytest.raises(DreeError, match=rf"Give a solver, .* \(tsp-drift or cvrp-drift\), not {kind}\."):
+        dree.solve(solver, [[0, 0], [1, 1]])

@@ -277,17 +277,21 @@ def test_an_error_in_a_hook_within_a_hook_has_one_note_of_the_inner_one():
     assert note.startswith("This was in the hook 'pull'")
 
 
-@pytest.mark.parametrize("hook", ["replay", "pull"])
+@pytest.mark.parametrize(
+    ("hook", "instead"),
+    [("replay", "Return None while there is nothing to replay"), ("pull", "return None in place of a function")],
+)
 @pytest.mark.parametrize(
     ("loss", "fault"),
     [
         (0.5, "a float"),
+        (sum([]), "an int"),
         (torch.tensor(0.5), "a tensor without gradient"),
         (torch.zeros(2, requires_grad=True), r"a tensor of shape \[2\]"),
     ],
 )
-def test_what_is_no_loss_is_refused_with_the_name_of_the_hook(hook, loss, fault):
+def test_what_is_no_loss_is_refused_with_the_name_of_the_hook(hook, instead, loss, fault):
     gives = {"replay": lambda *_: loss, "pull": lambda *_: lambda lesson: loss}[hook]
     mine = type("Mine", (Method,), {hook: gives})()
-    with pytest.raises(DreeError, match=rf"The hook '{hook}' of the method test_learner\.Mine returned {fault}"):
+    with pytest.raises(DreeError, match=rf"'{hook}' of the method test_learner\.Mine returned {fault}.* {instead}"):
         learner("tsp", mine).learn(random_instances("tsp", 2, 5, seed=1))

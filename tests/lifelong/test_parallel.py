@@ -12,6 +12,7 @@ import torch
 from conftest import random_instances, small_solver
 from dree.experiments.processes import end_with_parent
 from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, Lesson
+from dree.lifelong.epoch import learn_epoch
 from dree.lifelong.methods.dree import DREEOptions
 from dree.lifelong.methods.llr_bc import LLRBC, LLRBCOptions
 from dree.lifelong.parallel import Together, joined
@@ -98,6 +99,25 @@ def both(tmp_path_factory) -> list[dict[str, dict[str, torch.Tensor]]]:
         process.join(120)
         assert process.exitcode == 0
     return [torch.load(out / f"{rank}.pt") for rank in range(2)]
+
+
+class BesideOneThatFails(Together):
+    """One of two processes, of which the other's loss is not a number."""
+
+    size = 2
+
+    def mean(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor * float("nan")
+
+
+@pytest.mark.parametrize(("together", "by_replay"), [(Together(), True), (BesideOneThatFails(), False)])
+def test_replay_is_blamed_only_by_a_process_that_learns_alone(together, by_replay):
+    stream = make_stream("drift", "cvrp", ["U", "E"], 4, sizes={"U": 10, "E": 10})
+    learner = Learner(small_solver("cvrp"), FineTuning(), SETTINGS)
+    learner.method.replay = lambda *_: None if together.size == 2 else learner._flat.weights.sum() * float("nan")
+    learner.together = together
+    epoch = learn_epoch(learner, stream, 1, 4, lambda _: False)
+    assert (epoch.broken, epoch.by_replay) == (1, by_replay)
 
 
 def test_fine_tuning_by_two_processes_is_that_by_one(both):

@@ -205,11 +205,37 @@ def test_a_single_problem_becomes_a_batch_of_one():
         (([[0, 1], [2, 3]], [0, 1]), "Demands and capacity go together"),
         (([[0, 1], [2, 3]], [0, 1], [3, 4]), r"Capacity must be int64 of shape \[1\]"),
         (([0, 1],), r"Coordinates must be floats of shape \[instances, nodes, 2\]"),
+        ((torch.eye(2, dtype=torch.complex64),), "'coords' must be real numbers, not torch.complex64"),
+        ((torch.eye(2) > 0,), "'coords' must be real numbers, not torch.bool"),
+        ((np.eye(2) > 0,), "'coords' must be real numbers, not torch.bool"),
+        (([[0, 1], [2, 3]], torch.tensor([False, True]), 3), "'demands' must be real numbers, not torch.bool"),
+        (([[0, 1], [2, 3]], [0, 1e300], 3), "'demands' has a number that is too large"),
+        (([[0, 1], [2, 3]], [0, 2**70], 3), "'demands' has a number that is too large"),
+        (([[0, 1], [2, 3]], np.array([0, 2**63], dtype=np.uint64), 3), "'demands' has a number that is too large"),
+        (([[0, 1], [2, 3]], torch.tensor([0, 2**63], dtype=torch.uint64), 3), "'demands' has a number that is too"),
+        (([[0, 1], [2, 3]], [0, 1], 2.0**63), "'capacity' has a number that is too large: .* 9223372036854775807"),
     ],
 )
 def test_arrays_that_are_no_problems_are_refused_by_name(given, message):
     with pytest.raises(DreeError, match=message):
         Instances.of(*given)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_tensors_are_taken_without_their_gradient_also_in_lists(dtype):
+    coords = torch.tensor([[0.0, 0.5], [1.0, 0.25]], dtype=dtype, requires_grad=True)
+    demands = torch.tensor([0.0, 3.0], requires_grad=True)
+    same = Instances.of(coords.tolist(), [0, 3], 7)
+    for points in (coords, list(coords), [list(point) for point in coords]):
+        taken = Instances.of(points, demands, 7)
+        assert not taken.coords.requires_grad
+        assert_same(taken, same)
+
+
+def test_the_largest_whole_number_is_taken_as_it_is():
+    most = 2**63 - 1
+    for demands in ([0, most], np.array([0, most], dtype=np.uint64), torch.tensor([0, most], dtype=torch.uint64)):
+        assert Instances.of([[0, 1], [2, 3]], demands, most).demands.tolist() == [[0, most]]
 
 
 def test_the_constructor_says_where_arrays_can_be_given():

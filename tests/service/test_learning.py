@@ -14,6 +14,7 @@ from dree.data.orders import read_orders
 from dree.errors import DreeError
 from dree.evaluation.evaluate import best_tours, gaps
 from dree.experiments import load_solver
+from dree.lifelong import Method
 from dree.lifelong.checkpoint import load_checkpoint
 from dree.service import learning, past, samples
 from dree.service.days import Given
@@ -55,6 +56,13 @@ def test_several_files_are_learned_in_order_of_their_dates(tmp_path, start, days
     state = learn(tmp_path / "state", *reversed(days), start=start)
     assert [day.name for day in state.days] == ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
     assert [version.day for version in state.versions] == [None, *(day.name for day in state.days)]
+
+
+def test_of_a_loss_that_is_not_finite_a_users_method_may_be_the_cause(tmp_path, start, days, monkeypatch):
+    mine = type("Mine", (Method,), {"replay": lambda _, learner, lesson: learner.loss(lesson) * float("nan")})()
+    monkeypatch.setattr(learning, "make_method", lambda *_: mine)
+    with pytest.raises(DreeError, match=r"not learned, .* A loss of test_learning\.Mine, from 'pull' or 'replay'"):
+        learn(tmp_path / "state", days[0], start=start)
 
 
 def test_a_new_state_starts_from_the_given_solver(tmp_path, start, days):

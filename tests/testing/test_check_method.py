@@ -144,6 +144,16 @@ class NotFinite(Remembering):
         return learner.solver.key.weight.sum() * float("nan")
 
 
+class NothingYet(Remembering):
+    def replay(self, learner, lesson):
+        return sum([])
+
+
+class NoFiniteGradient(Remembering):
+    def replay(self, learner, lesson):
+        return (learner.solver.key.weight.sum() * 0).sqrt()
+
+
 class NoGradient(Remembering):
     def replay(self, learner, lesson):
         loss = super().replay(learner, lesson)
@@ -302,6 +312,8 @@ def test_the_methods_that_the_broken_ones_are_made_of_keep_to_it(method):
         (KeepsASet, "holds tensors and plain values, not set at /method/sizes"),
         (ManyLosses, r"gives a loss of shape \[2\]; it must be a single number"),
         (NotFinite, "gives the loss nan, which is not finite"),
+        (NothingYet, "gives an int, not a tensor. Return None while there is nothing to replay"),
+        (NoFiniteGradient, "gives a loss whose gradient is not finite"),
         (NoGradient, "gives a loss without a gradient"),
         (OwnBackward, "changes the solver's gradients in place"),
         (OwnStep, "changes the solver's weights in place"),

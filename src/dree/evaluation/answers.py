@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import index
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +34,10 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The best tour that a solver found for each problem; `answers[0]` is the first with its routes and loads."""
+    """The best tour that a solver found for each problem.
+
+    `answers[0]` is the first with its routes and loads, and `answers[:5]` are the first five.
+    """
 
     instances: Instances  # in their own units
     tours: NDArray[np.int64]  # [B, T] nodes in the order of visits; of a CVRP 0 is the depot, to which they return
@@ -42,8 +47,20 @@ class Answers:
         """The number of problems B."""
         return len(self.costs)
 
-    def __getitem__(self, row: int) -> Answer:
-        """The answer to one problem."""
+    @overload
+    def __getitem__(self, row: int) -> Answer: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> Answers: ...
+
+    def __getitem__(self, row: int | slice) -> Answer | Answers:
+        """The answer to one problem; of a slice, those to several."""
+        if isinstance(row, slice):
+            return Answers(self.instances[row], self.tours[row], self.costs[row])
+        try:
+            row = index(row)
+        except TypeError:
+            raise DreeError(f"Answers have numbers: give one, as in answers[0], or a slice, not {row!r}.") from None
         actions, cost = self.tours[row].tolist(), float(self.costs[row])
         if self.instances.demands is None or self.instances.capacity is None:
             return Answer("tsp", actions, [actions], cost, None, None)
@@ -53,7 +70,7 @@ class Answers:
 
     def __iter__(self) -> Iterator[Answer]:
         """One after the other."""
-        return map(self.__getitem__, range(len(self)))
+        return (self[row] for row in range(len(self)))
 
     def __repr__(self) -> str:
         """On one line, without the tours."""
@@ -67,8 +84,10 @@ def answer(solver: Solver, instance: Instances) -> Answer:
 
 def answers(solver: Solver, instances: Instances, copies: int = SYMMETRIES) -> Answers:
     """The best greedy tours of problems over all starts and so many symmetric copies (1 or 8), checked and costed."""
-    if copies not in (1, SYMMETRIES):
+    if isinstance(copies, bool) or not isinstance(copies, int | np.integer) or copies not in (1, SYMMETRIES):
         raise DreeError(f"copies must be 1 or {SYMMETRIES}, not {copies!r}.")
+    if not len(instances):
+        raise DreeError("There is no problem to solve. Give at least one.")
     best = best_tours(solver, to_unit_square(instances), copies, precision="fp32")
     tours = best.actions[:, 0].numpy()
     coords, *orders = (tensor.cpu().numpy() for tensor in instances.tensors())

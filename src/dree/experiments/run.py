@@ -23,7 +23,7 @@ from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.lifelong.epoch import learn_epoch
-from dree.lifelong.methods import in_hook, own_method
+from dree.lifelong.methods import in_hook, own_method, suspicion
 from dree.lifelong.parallel import Together
 
 
@@ -176,7 +176,7 @@ class Run:
                 f"The solver's own loss was finite there, so mend what 'replay' of {own} returns; "
                 "dree.testing.check_method finds such faults within seconds."
             )
-        return "Try a smaller learner.learning_rate, or precision fp32."
+        return "Try a smaller learner.learning_rate, or precision fp32." + suspicion(self.learner.method)
 
     def peak_bytes(self) -> int | None:
         """The most GPU memory in use at once since this process took the run up, tests included; None on a CPU.

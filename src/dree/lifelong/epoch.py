@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dree.errors import DreeError
 from dree.lifelong.learner import Learner
-from dree.lifelong.methods import in_hook
+from dree.lifelong.methods import in_hook, suspicion
 from dree.randomness import named_generator
 from dree.tasks import Stream
 
@@ -25,7 +25,7 @@ class Epoch:
     loss: float
     cost: float
     broken: int | None  # the first batch, counted from 1, whose loss was not finite
-    by_replay: bool  # whether that batch's own loss was finite, so that what was replayed is to blame
+    by_replay: bool  # whether that batch's own loss was surely finite, so that what was replayed is to blame
 
     @staticmethod
     def of(totals: Tensor, broken: list[Tensor]) -> Epoch:
@@ -55,8 +55,11 @@ def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, g
         except DreeError as error:
             if broken and (so_far := Epoch.of(totals, broken)).broken is not None:
                 return so_far
-            raise DreeError(f"Epoch {epoch}, batch {batch + 1}: {error}") from None
+            whole = all(bool(weights.isfinite().all()) for weights in learner.solver.parameters())
+            more = "" if whole else suspicion(learner.method)
+            raise DreeError(f"Epoch {epoch}, batch {batch + 1}: {error}{more}") from None
         totals += torch.stack([progress.loss, progress.cost])
-        broken.append(~torch.stack([progress.loss, progress.own]).isfinite())
+        own = progress.own if learner.together.size == 1 else progress.loss  # of others' own losses nothing is known
+        broken.append(~torch.stack([progress.loss, own]).isfinite())
     learner.end(stream, epoch)
     return Epoch.of(totals, broken)

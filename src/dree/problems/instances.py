@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from dree.errors import DreeError
+from dree.problems.arrays import as_tensor
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,16 @@ class Instances:
         are whole numbers, the first node is the depot, whose demand is 0; capacity is one number for all or one for
         each. Solvers were trained in the unit square and see coordinates as they are: `to_unit_square` moves others
         there, and `dree.solve` does so by itself. Networks compute in float32, so that is what coordinates become.
+        Of tensors with gradient only the values are taken.
         """
-        points = _tensor("coords", coords, dtype)
+        points = as_tensor("coords", coords, dtype)
         single = points.ndim == 2
         points = points[None] if single else points
         if demands is None and capacity is None:
             return Instances(points).validated()
         if demands is None or capacity is None:
             raise DreeError("Demands and capacity go together: give both (CVRP) or neither (TSP).")
-        orders, limits = _tensor("demands", demands, torch.int64), _tensor("capacity", capacity, torch.int64)
+        orders, limits = as_tensor("demands", demands, torch.int64), as_tensor("capacity", capacity, torch.int64)
         orders = orders[None] if single and orders.ndim == 1 else orders
         limits = limits.expand(len(points)) if limits.ndim == 0 else limits
         return Instances(*(each.to(points.device) for each in (points, orders, limits))).validated()
@@ -189,25 +190,3 @@ class Tours:
 
 def _describe(tensor: Tensor) -> str:
     return f"{tensor.dtype} of shape {list(tensor.shape)}"
-
-
-def _tensor(name: str, values: ArrayLike | Tensor, dtype: torch.dtype) -> Tensor:
-    """Anybody's numbers as a tensor; those that are to be integers must be whole."""
-    if not isinstance(values, Tensor):
-        try:
-            array = np.asarray(values)
-        except ValueError:  # of lists of several lengths
-            array = np.empty(0, dtype=object)
-        if array.dtype.kind not in "iuf":
-            raise DreeError(f"'{name}' must be an array of numbers in which all rows have the same length.")
-        values = torch.from_numpy(array.astype(np.float64 if array.dtype.kind == "f" else np.int64))
-    if (
-        dtype == torch.int64
-        and values.is_floating_point()
-        and not ((values == values.round()) & values.isfinite()).all()
-    ):
-        raise DreeError(
-            f"'{name}' must be whole numbers, so that loads are exact. Count in smaller units, such as kilograms "
-            "instead of tonnes."
-        )
-    return values.to(dtype)

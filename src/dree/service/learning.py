@@ -14,6 +14,7 @@ from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, make_method
 from dree.lifelong.epoch import learn_epoch
+from dree.lifelong.methods import suspicion
 from dree.service.budget import Budget, Spending
 from dree.service.days import (
     Given,
@@ -185,7 +186,7 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
     if epoch.broken is not None:
         raise DreeError(
             f"The loss is not finite from batch {epoch.broken} of {day.day} on, so that day was not learned, and "
-            f"{state.path} is as it was before it. Begin again from an earlier version: "
+            f"{state.path} is as it was before it.{suspicion(learner.method)} Begin again from an earlier version: "
             f"dree history {state.path} --rollback N"
         )
     spending.phase("testing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from dree.errors import with_article
 from dree.lifelong import Learner, Lesson, Method
+from dree.lifelong.methods.base import NO_LOSS
 from dree.tasks import Stream, Task
 from dree.testing.common import global_chance_unused, require
 
@@ -115,12 +117,15 @@ class Observer(Method):
     def _sound(self, hook: str, loss: Tensor, learner: Learner) -> Tensor:
         """A loss from which something can be learned, as it is."""
         what = f"{self.name}.{hook}"
-        require(isinstance(loss, Tensor), f"{what} gives a {type(loss).__name__}, not a tensor or None.")
+        kind = with_article(type(loss).__name__)
+        require(isinstance(loss, Tensor), f"{what} gives {kind}, not a tensor. {NO_LOSS[hook]}")
         require(loss.ndim == 0, f"{what} gives a loss of shape {list(loss.shape)}; it must be a single number.")
         require(loss.isfinite(), f"{what} gives the loss {loss.item()}, which is not finite.")
         require(loss.requires_grad, f"{what} gives a loss without a gradient, so nothing is learned from it.")
+        gradients = _gradients(loss, learner)
+        require(all(each.isfinite().all() for each in gradients), f"{what} gives a loss whose gradient is not finite.")
         if loss.item() != 0:
-            self._taught[hook] = self._taught.get(hook, False) or _reaches(loss, learner)
+            self._taught[hook] = self._taught.get(hook, False) or any(each.any().item() for each in gradients)
         return loss
 
     def check_taught(self) -> None:
@@ -198,12 +203,11 @@ def _caller() -> str:
     return str(package)
 
 
-def _reaches(loss: Tensor, learner: Learner) -> bool:
-    """Whether a loss has a gradient for the solver's weights: the network's own, or the optimiser's one tensor."""
+def _gradients(loss: Tensor, learner: Learner) -> Sequence[Tensor]:
+    """A loss's gradient for the solver's weights: the network's own, and the optimiser's one tensor."""
     weights = [*learner.solver.parameters(), *learner.optimiser.param_groups[0]["params"]]
     wanted = [each for each in weights if each.requires_grad]
-    gradients = torch.autograd.grad(loss, wanted, retain_graph=True, materialize_grads=True)
-    return any(each.any().item() for each in gradients)
+    return torch.autograd.grad(loss, wanted, retain_graph=True, materialize_grads=True)
 
 
 def _versions(learner: Learner, lesson: Lesson) -> dict[str, list[int]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dree.errors import DreeError
-from dree.lifelong.methods.base import Lesson, Method, checked_loss, in_hook, own_method
+from dree.lifelong.methods.base import Lesson, Method, checked_loss, in_hook, own_method, suspicion
 from dree.lifelong.methods.dree import DREE
 from dree.lifelong.methods.fine_tuning import FineTuning
 from dree.lifelong.methods.li import Li
@@ -55,4 +55,5 @@ __all__ = [
     "make_method",
     "method_class",
     "own_method",
+    "suspicion",
 ]

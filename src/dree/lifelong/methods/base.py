@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from dree.errors import DreeError
+from dree.errors import DreeError, with_article
 from dree.problems import Instances, Tours
 from dree.tasks import Stream, Task
 
@@ -74,6 +74,12 @@ class Lesson:
         return rows, Tours(best.actions[rows], best.costs[rows])
 
 
+NO_LOSS = {  # what a hook does that has none
+    "pull": "For no loss, return None in place of a function.",
+    "replay": "Return None while there is nothing to replay.",
+}
+
+
 @dataclass(frozen=True)
 class NoOptions:
     """A method without options."""
@@ -107,7 +113,7 @@ class Method:
         return None
 
     def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
-        """A loss from the past, added to the lesson's own; None for none."""
+        """A loss from the past, added to the lesson's own; None while there is nothing to replay."""
         return None
 
     def remember(self, learner: Learner, lesson: Lesson) -> None:
@@ -134,10 +140,21 @@ def own_method(method: Method) -> str | None:
     return None if kind.__module__.startswith("dree.") else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def suspicion(method: Method) -> str:
+    """A sentence for where numbers are no longer finite: a user's own method may be why. Nothing for one of dree's."""
+    own = own_method(method)
+    if own is None:
+        return ""
+    return (
+        f" A loss of {own}, from 'pull' or 'replay', or its gradient may be the cause: dree.testing.check_method finds "
+        "such faults within seconds."
+    )
+
+
 def checked_loss(method: Method, hook: str, loss: Any) -> Tensor:
     """What a hook returned, if it is a loss: a single number, as a tensor with gradient. Its value is not looked at."""
     if not isinstance(loss, Tensor):
-        fault = f"a {type(loss).__name__}"
+        fault = with_article(type(loss).__name__)
     elif loss.ndim:
         fault = f"a tensor of shape {list(loss.shape)}"
     elif not loss.requires_grad:
@@ -147,7 +164,7 @@ def checked_loss(method: Method, hook: str, loss: Any) -> Tensor:
     name = own_method(method) or type(method).__name__
     raise DreeError(
         f"The hook '{hook}' of the method {name} returned {fault}. It must be a tensor that is a single number and was "
-        "computed with learner.solver, without detach and outside of torch.no_grad(); or None for no loss."
+        f"computed with learner.solver, without detach and outside of torch.no_grad(). {NO_LOSS[hook]}"
     )
 
 
