@@ -17,11 +17,27 @@ def add(numbers):
     numbers += 1
 
 
-def test_what_is_kept_has_a_name_of_its_shape_and_of_all_the_files_it_comes_from(monkeypatch, tmp_path):
+def imported(text, folder, monkeypatch):
+    """As if the module had been imported while its folder had a file with this text."""
+    (folder / "vectors.py").write_text(text)
+    monkeypatch.setattr(module, "SOURCES", module.digest_of_files(folder))
+
+
+def test_a_kernel_is_kept_as_of_the_files_that_were_imported_even_if_they_have_changed_since(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "__file__", str(tmp_path / "kernel.py"))
     names = []
-    for text, shape in (("a", (8, 16, True)), ("b", (8, 16, True)), ("a", (8, 16, False)), ("a", (8, 16, True))):
+    for text in ("a", "b"):
         (tmp_path / "vectors.py").write_text(text)
+        Kernel(add)
+        names.append(add.__qualname__)
+    assert names[0] == names[1]
+    assert module.SOURCES in names[0]
+
+
+def test_what_is_kept_has_a_name_of_its_shape_and_of_all_the_files_it_comes_from(monkeypatch, tmp_path):
+    names = []
+    for text, shape in (("a", (8, 16, True)), ("b", (8, 16, True)), ("a", (8, 16, False)), ("a", (8, 16, True))):
+        imported(text, tmp_path, monkeypatch)
         Kernel(add, *shape)
         names.append(add.__qualname__)
     assert names[0] == names[3]
@@ -102,9 +118,8 @@ def test_files_that_are_gone_already_or_cannot_be_removed_are_no_matter(monkeypa
 
 
 def test_a_kernel_of_new_files_takes_the_place_of_the_old_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(module, "__file__", str(tmp_path / "kernel.py"))
     for text in ("a", "b"):
-        (tmp_path / "vectors.py").write_text(text)
+        imported(text, tmp_path, monkeypatch)
         kernel = Kernel(add, 7)
         kernel(np.zeros(2))
     kept = Path(kernel._run.stats.cache_path).glob("test_kernel.add-7-*.nbi")

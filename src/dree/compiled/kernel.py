@@ -16,6 +16,19 @@ from numba import njit
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
+def digest(content: bytes) -> str:
+    """A short name of some content."""
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def digest_of_files(folder: Path) -> str:
+    """Of all the code in a folder."""
+    return digest(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py"))))
+
+
+SOURCES = digest_of_files(Path(__file__).parent)  # as they are imported: they may change before a kernel is compiled
+
+
 class Kernel:
     """A function compiled by Numba, kept on disk. Other threads may run beside it.
 
@@ -25,16 +38,15 @@ class Kernel:
     """
 
     def __init__(self, function: Callable[..., Any], *shape: int) -> None:
-        sources = _digest(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
-        processor = _digest(get_host_cpu_name().encode())
-        function.__qualname__ = "-".join([function.__name__, *map(str, shape), sources, processor])
+        processor = digest(get_host_cpu_name().encode())
+        function.__qualname__ = "-".join([function.__name__, *map(str, shape), SOURCES, processor])
         self._function = function
         try:
             self._run = njit(**OPTIONS, cache=True)(function)
         except RuntimeError:  # there is no place to keep it
             self._run = njit(**OPTIONS)(function)
         else:
-            remove_earlier(Path(self._run.stats.cache_path), function, sources)
+            remove_earlier(Path(self._run.stats.cache_path), function, SOURCES)
 
     def __call__(self, *arguments: Any) -> None:
         """Run it."""
@@ -52,15 +64,11 @@ def remove_earlier(folder: Path, function: Callable[..., Any], sources: str) -> 
     or is gone already, is no matter.
     """
     module = Path(function.__code__.co_filename).stem
-    digest = r"-([0-9a-f]{12})"
-    kept = re.compile(rf"{module}\.{function.__name__}(?:-\w+?)*?{digest}(?:{digest})?-\d+\.py.*")
+    part = r"-([0-9a-f]{12})"
+    kept = re.compile(rf"{module}\.{function.__name__}(?:-\w+?)*?{part}(?:{part})?-\d+\.py.*")
     with suppress(OSError):
         for file in folder.iterdir():
             name = kept.fullmatch(file.name)
             if name and name[1] != sources:
                 with suppress(OSError):
                     file.unlink()
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:12]
