@@ -6,7 +6,9 @@ import math
 import os
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -134,49 +136,70 @@ def test_cycles_of_edges():
     assert cycles([(0, 1), (1, 2), (2, 3), (0, 3)]) == [[0, 1, 2, 3]]
 
 
+@dataclass
+class Clock:
+    """A clock on the wall, and one that counts the time of this process."""
+
+    wall: float = 0.0
+    own: float = 0.0
+
+    def perf_counter(self):
+        return self.wall
+
+    def process_time(self):
+        return self.own
+
+    def work(self, seconds, share):
+        """Of a process that has so large a share of its processor."""
+        self.own += seconds
+        self.wall += seconds / share
+
+
 @pytest.fixture
-def shared_processor(monkeypatch):
-    """A search whose process has half of a processor, and that stops by its processor's time, as HGS does."""
+def clock(monkeypatch):
+    monkeypatch.setattr(hgs, "time", clock := Clock())
+    return clock
+
+
+SQUARE = Problem(np.array([[0.0, 0], [0, 1], [1, 1], [1, 0]]), np.array([0, 1, 1, 1]), 3)
+SHORT, LONG = [[1, 2, 3]], [[1], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "share", "limits"),
+    [
+        (1.0, 0.5, [0.2, 0.95 * 0.6 * 0.5]),
+        (1.0, 1.0, [0.2, 0.95 * 0.8]),
+        (100.0, 0.01, [0.5, 0.95 * 50 * 0.01]),  # so that there is an answer, however small the share
+        (1.0, 0.1, [0.2]),  # no time is left
+    ],
+)
+def test_hgs_keeps_to_the_clock_where_it_has_a_share_of_its_processor_only(clock, monkeypatch, seconds, share, limits):
     asked = []
 
     def search(problem, *, nbIter, timeLimit, seed):
         asked.append(timeLimit)
-        worked = time.process_time()
-        while (used := time.process_time() - worked) < timeLimit:
-            if used > (time.perf_counter() - began) / 2:
-                time.sleep(0.002)
-        return [[1, 2, 3]] if seed == 1 else [[1], [2], [3]]
+        clock.work(timeLimit, share)
+        return SHORT if seed == 1 else LONG
 
-    began = time.perf_counter()
     monkeypatch.setattr(hgs, "_search", search)
-    return asked
+    assert TimedHGS(seconds).solve(SQUARE) == SHORT
+    assert asked == pytest.approx(limits)
 
 
-SQUARE = Problem(np.array([[0.0, 0], [0, 1], [1, 1], [1, 0]]), np.array([0, 1, 1, 1]), 3)
+def test_hgs_answers_in_time_with_what_it_has_if_its_share_shrinks(clock, monkeypatch):
+    answered = threading.Event()
 
-
-def test_hgs_keeps_to_the_clock_where_it_has_a_share_of_its_processor_only(shared_processor):
-    began = time.perf_counter()
-    assert TimedHGS(1.0).solve(SQUARE) == [[1, 2, 3]]
-    assert time.perf_counter() - began < 1.5
-    first, second = shared_processor
-    assert first == pytest.approx(0.2, abs=0.01)
-    assert second < 0.5  # about half of the 0.6 s that are left
-
-
-def test_hgs_answers_in_time_with_what_it_has_if_its_share_shrinks(monkeypatch):
     def search(problem, *, nbIter, timeLimit, seed):
-        if seed > 1:
-            time.sleep(30)
-        worked = time.process_time()
-        while time.process_time() - worked < timeLimit:
-            pass
-        return [[1, 2, 3]]
+        clock.work(timeLimit, 1.0)
+        if seed == 1:
+            return LONG
+        answered.wait(60)
+        return SHORT
 
     monkeypatch.setattr(hgs, "_search", search)
-    began = time.perf_counter()
-    assert TimedHGS(0.5).solve(SQUARE) == [[1, 2, 3]]
-    assert time.perf_counter() - began < 5
+    assert TimedHGS(0.5).solve(SQUARE) == LONG
+    answered.set()
 
 
 def test_a_first_search_that_fails_is_an_error(monkeypatch):

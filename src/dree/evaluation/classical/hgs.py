@@ -15,7 +15,7 @@ from dree.evaluation.classical.base import ClassicalSolver, Problem, Routes, Tim
 
 WIDTH = 1000.0  # the solver sees coordinates of this extent: its largest distance must lie in [0.1, 1e5]
 LARGEST_DEMAND = 1e5  # beyond which the solver gives up
-FIRST = 0.2  # of the time, for a first search that shows how much of its processor a process has
+FIRST, FIRST_AT_MOST = 0.2, 0.5  # of the time, and seconds, for a first search that shows a process's share
 MARGIN = 0.95  # of the time that is left then, for the second
 
 
@@ -85,7 +85,7 @@ class TimedHGS(TimedSolver):
         self, problem: Problem, ends: float, found: list[Routes | BaseException], one_is_there: threading.Event
     ) -> None:
         began, worked = time.perf_counter(), time.process_time()
-        limit = max(self.least, FIRST * (ends - began))
+        limit = max(self.least, min(FIRST * (ends - began), FIRST_AT_MOST))
         found.append(_search(problem, nbIter=self.iterations, timeLimit=limit, seed=self.seed))
         one_is_there.set()
         used, now = time.process_time() - worked, time.perf_counter()
