@@ -150,5 +150,29 @@ def test_without_streams_works_take_turns_too(monkeypatch, kind):
     assert device.did == ["a0", "b0", "a1", "b ends", "a ends"]
 
 
+def test_where_one_fails_all_others_are_closed_and_the_failure_is_told(monkeypatch):
+    closed = []
+
+    def fails():
+        yield
+        raise KeyError("the cause")
+
+    def waits(name):
+        try:
+            while True:
+                yield
+        finally:
+            closed.append(name)
+            raise ValueError("while it is closed")
+
+    device, where = Device(monkeypatch, 1000), torch.device("cuda", 0)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    with pytest.raises(KeyError, match="the cause"):
+        taking_turns([waits("a"), fails(), waits("b")], where)
+    assert closed == ["a", "b"]
+    assert device.did[-2:] == ["now waits for side 1", "now waits for side 2"]
+    _side_streams.cache_clear()
+
+
 def test_nothing_is_captured_without_such_a_device():
     assert not captured(torch.device("cpu"))

@@ -499,14 +499,27 @@ def test_captured_tours_are_looked_at_now_and_then_and_end_soon_after_the_last(c
     assert len(steps) == actions.shape[-1]  # the first action is given, and one step was taken to capture it
 
 
-class OwnWay(INViT):
+class InItsOwnWay:
     def solve(self, *given, **named):
         self.solved = getattr(self, "solved", 0) + 1
-        return super().solve(*given, **named)
+        return INViT.solve(self, *given, **named)
 
 
-def test_a_subclass_that_solves_in_its_own_way_is_asked_to_whoever_has_it_solve(problem):
-    solver, instances = OwnWay(problem), random_instances(problem, 2, 5, seed=0)
+class OwnWay(INViT):
+    solve = InItsOwnWay.solve
+
+
+class Inherits(OwnWay):
+    """Nothing of its own."""
+
+
+class Mixed(InItsOwnWay, INViT):
+    """What it is mixed with solves in its own way."""
+
+
+@pytest.mark.parametrize("kind", [OwnWay, Inherits, Mixed])
+def test_a_subclass_that_solves_in_its_own_way_is_asked_to_whoever_has_it_solve(problem, kind):
+    solver, instances = kind(problem), random_instances(problem, 2, 5, seed=0)
     (tours,) = taking_turns([solver.solving(instances)], instances.device)
     assert solver.solved == 1
     assert tours.actions.equal(solver.solve(instances).actions)

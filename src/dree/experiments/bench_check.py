@@ -102,7 +102,10 @@ def check(base: str, problem: str, n: int, batch: int, precision: str, device: t
 
 
 def turns_against_alone(base: str, problem: str, instances: Instances, precision: str) -> int:
-    """How many sampled tours are others if two solvers make them in turns, so side by side on a CUDA device."""
+    """How many sampled tours are others if two solvers make them in turns, so side by side on a CUDA device.
+
+    The first time they have not captured their steps yet, so that one does while the other is at work.
+    """
     device = instances.device
     solvers = [make_solver(problem, base, seed=seed).to(device) for seed in (0, 1)]
     with in_precision(precision, device, learning=True):
@@ -112,12 +115,13 @@ def turns_against_alone(base: str, problem: str, instances: Instances, precision
         generator = named_generator(0, "turns", number, device=device)
         return solvers[number].solving(instances, generator=generator, encoding=encodings[number])
 
+    def in_turns() -> list[Tours]:
+        return taking_turns([solving(0), solving(1)], device)
+
+    first = in_turns()
     alone = [taking_turns([solving(number)], device)[0].costs for number in (0, 1)]
-    others = 0
-    for _ in range(TURNS):
-        together = taking_turns([solving(0), solving(1)], device)
-        others += sum(int((tours.costs != costs).sum()) for tours, costs in zip(together, alone, strict=True))
-    return others
+    rounds = [first, *(in_turns() for _ in range(TURNS - 1))]
+    return sum(int((tours.costs != costs).sum()) for each in rounds for tours, costs in zip(each, alone, strict=True))
 
 
 def captured_difference(base: str, problem: str, instances: Instances, precision: str) -> float:

@@ -51,11 +51,12 @@ class Solver(nn.Module, ABC):
     def __init_subclass__(cls) -> None:
         """Mixing sizes is not inherited: a subclass may look at all nodes together, as Omni does.
 
-        Nor is `solving` where a subclass has a `solve` of its own.
+        Nor is `solving` where a subclass, or what it is mixed with, has another `solve`.
         """
         super().__init_subclass__()
         cls.mixes_sizes = vars(cls).get("mixes_sizes", False)
-        if "solve" in vars(cls) and "solving" not in vars(cls):
+        newest = next(kind for kind in cls.__mro__ if {"solve", "solving"} & vars(kind).keys())
+        if "solving" not in vars(newest):
             cls.solving = Solver.solving  # type: ignore[method-assign]
 
     def __init__(self, problem: str, settings: Any = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import zip_longest
 from typing import Any, TypeVar
@@ -110,7 +110,8 @@ def taking_turns(works: Sequence[Generator[None, None, Result]], device: torch.d
                         del waiting[number]
     finally:
         for work, _ in waiting.values():
-            work.close()
+            with suppress(Exception):  # what has failed before is what shall be told
+                work.close()
         for stream in others:
             torch.cuda.current_stream(device).wait_stream(stream)
     return [results[number] for number in range(len(works))]
