@@ -52,6 +52,7 @@ def test_an_answer_has_its_routes_loads_and_cost():
     assert only.cost == found.costs[0] == pytest.approx(40)
     assert (only.capacity, len(found)) == (5, 1)
     assert repr(found) == "Answers(to Instances(cvrp, 1 of 3 customers, cpu), mean cost 40)"
+    assert repr(found[:0]) == "Answers(to Instances(cvrp, 0 of 3 customers, cpu))"
 
 
 def test_a_solver_is_an_object_a_folder_or_a_name(problem):

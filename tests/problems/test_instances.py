@@ -1,6 +1,7 @@
 """Batches of problems: what they refuse, and that handling them changes no value."""
 
 import dataclasses
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -213,6 +214,12 @@ def test_a_single_problem_becomes_a_batch_of_one():
         (([[0, 1], [2, 3]], [0, 2**70], 3), "'demands' has a number that is too large"),
         (([[0, 1], [2, 3]], np.array([0, 2**63], dtype=np.uint64), 3), "'demands' has a number that is too large"),
         (([[0, 1], [2, 3]], torch.tensor([0, 2**63], dtype=torch.uint64), 3), "'demands' has a number that is too"),
+        (([[0, 1], [2, 3]], np.array([0, 2**70], dtype=object), 3), "'demands' has a number that is too large"),
+        (([[0, 1], [2, 3]], [0, Decimal(1)], 3), "'demands' must be plain numbers, and has also Decimal. Convert"),
+        (([[0, 1], [2, None]],), "'coords' must be plain numbers, and has also NoneType"),
+        ((np.array([[0, 1], [2]], dtype=object),), "'coords' must be an array of numbers in which all rows have"),
+        ((np.ma.array(np.eye(2), mask=np.eye(2)),), "'coords' has values that are masked"),
+        (([[0, 1], [2, 1e39]],), "'coords' has a number that is too large for torch.float32"),
         (([[0, 1], [2, 3]], [0, 1], 2.0**63), "'capacity' has a number that is too large: .* 9223372036854775807"),
     ],
 )
@@ -232,6 +239,13 @@ def test_tensors_are_taken_without_their_gradient_also_in_lists(dtype):
         assert_same(taken, same)
 
 
+def test_plain_numbers_are_taken_however_they_are_kept():
+    same = Instances.of([[0, 0.5], [1, 0.25]], [0, 3], 7)
+    coords, demands = np.array([[0, 0.5], [1, 0.25]]), np.array([0, 3])
+    assert_same(Instances.of(coords.astype(object), demands.astype(object), np.int8(7)), same)
+    assert_same(Instances.of(np.ma.array(coords, mask=False), demands, 7), same)
+
+
 def test_the_largest_whole_number_is_taken_as_it_is():
     most = 2**63 - 1
     for demands in ([0, most], np.array([0, most], dtype=np.uint64), torch.tensor([0, most], dtype=torch.uint64)):
@@ -249,6 +263,8 @@ def test_one_row_is_a_batch_of_one_and_a_batch_can_be_gone_through():
     batch = cvrp(3)
     assert_same(batch[1], batch[1:2])
     assert_same(batch[-1], batch[2:])
+    for row in (np.int64(1), np.array(1), torch.tensor(1)):
+        assert_same(batch[row], batch[1])
     assert_same(Instances.cat(list(batch)), batch)
     with pytest.raises(IndexError, match="There is no instance 3: there are 3"):
         batch[3]

@@ -74,7 +74,8 @@ class Answers:
 
     def __repr__(self) -> str:
         """On one line, without the tours."""
-        return f"Answers(to {self.instances!r}, mean cost {self.costs.mean():.6g})"
+        mean = f", mean cost {self.costs.mean():.6g}" if len(self) else ""
+        return f"Answers(to {self.instances!r}{mean})"
 
 
 def answer(solver: Solver, instance: Instances) -> Answer:

@@ -22,20 +22,35 @@ def as_tensor(name: str, values: ArrayLike | Tensor, dtype: torch.dtype) -> Tens
         raise DreeError(f"'{name}' must be real numbers, not {tensor.dtype}. Convert them first.")
     if dtype == torch.int64:
         _check_integers(name, tensor)
-    return tensor.to(dtype)
+    converted = tensor.to(dtype)
+    if (tensor.isfinite() & ~converted.isfinite()).any():
+        raise DreeError(f"'{name}' has a number that is too large for {dtype}. Count in larger units.")
+    return converted
 
 
 def _from_array(name: str, values: ArrayLike) -> Tensor:
     """What is no tensor as one, of 64 bits, so that no number changes."""
+    if np.ma.is_masked(values):
+        raise DreeError(f"'{name}' has values that are masked. Leave these nodes out, or fill the values in.")
     try:
         array = _as_array(values)
+        if array.dtype == object:  # perhaps of plain numbers, as a column of a table may be
+            array = np.asarray(array.tolist())
     except (TypeError, ValueError, RuntimeError):  # of lists of several lengths
-        array = np.empty(0, dtype=object)
-    if array.dtype == object and array.size and all(isinstance(each, int) for each in array.flat):
-        raise _too_large(name)  # or NumPy would have a type for them
+        array = np.empty(0, dtype=np.str_)
+    if array.dtype == object:
+        raise _no_number(name, list(array.flat))
     if array.dtype.kind not in TYPES:
         raise DreeError(f"'{name}' must be an array of numbers in which all rows have the same length.")
     return torch.from_numpy(array.astype(TYPES[array.dtype.kind]))
+
+
+def _no_number(name: str, values: list[Any]) -> DreeError:
+    """What is wrong with values for which NumPy has no type."""
+    others = {type(each).__name__ for each in values if not isinstance(each, int | float)}
+    if not others:
+        return _too_large(name)
+    return DreeError(f"'{name}' must be plain numbers, and has also {', '.join(sorted(others))}. Convert them first.")
 
 
 def _as_array(values: Any) -> NDArray[Any]:

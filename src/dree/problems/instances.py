@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
+from typing import SupportsIndex
 
 import torch
 from numpy.typing import ArrayLike
@@ -116,12 +118,13 @@ class Instances:
         """Coordinates, and for CVRPs demands and capacity: `Instances(*tensors)` is the same batch."""
         return tuple(tensor for tensor in (self.coords, self.demands, self.capacity) if tensor is not None)
 
-    def __getitem__(self, rows: int | slice | Tensor) -> Instances:
+    def __getitem__(self, rows: SupportsIndex | slice | Tensor) -> Instances:
         """The instances at `rows`; of one row, a batch of one."""
-        if isinstance(rows, int):
-            if not -len(self) <= rows < len(self):
-                raise IndexError(f"There is no instance {rows}: there are {len(self)}.")
-            rows = slice(rows, rows + 1 or None)
+        if not isinstance(rows, slice | list) and getattr(rows, "ndim", 0) == 0:
+            row = index(rows)
+            if not -len(self) <= row < len(self):
+                raise IndexError(f"There is no instance {row}: there are {len(self)}.")
+            rows = slice(row, row + 1 or None)
         return Instances(*(tensor[rows] for tensor in self.tensors()))
 
     def to(self, device: torch.device | str) -> Instances:
