@@ -8,10 +8,9 @@ import pytest
 
 from command_line import dree, invoke
 from dree.errors import DreeError
-from small_runs import PRETRAINING, SMALL, as_options
+from small_runs import PRETRAINING, as_options
 
 QUICK = as_options(PRETRAINING)
-NETWORK = as_options({name: value for name, value in PRETRAINING.items() if name.startswith("solver.")})
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def test_it_says_what_it_does_and_shows_gaps_before_and_after(pretrained):
     assert "iteration 12 of 12, n = 10: gap of the distributions" in shown
     assert "before" in shown
     assert "GM30" in shown
-    assert f"dree run --solver omni --start {out}" in shown
+    assert f"dree run --start {out}" in shown
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["kind"], manifest["settings"]["base"]) == ("pretrained", "omni")
     assert manifest["pretrained"]["iterations"] == 12
@@ -45,14 +44,25 @@ def test_evaluate_and_solve_take_its_solver(pretrained, tmp_path):
     assert sorted(node for route in routes for node in route) == [1, 2, 3]
 
 
-def test_a_run_starts_from_it(pretrained, tmp_path):
-    out, _ = pretrained
-    words = ["run", "--preset", "demo", "--problem", "cvrp", "--solver", "omni", "--start", out]
-    run = [*as_options({**SMALL, "epochs": 5, "batches": 1}), *NETWORK, "--out", tmp_path / "run"]
-    invoke(*words, *run)
+def test_a_run_starts_from_it_with_its_problem_its_solver_and_its_size(tmp_path):
+    """None of which are the preset's."""
+    out = tmp_path / "omni"
+    invoke("pretrain", "--problem", "tsp", "--preset", "small", *QUICK, "--set", "iterations=1", "--out", out)
+    run = as_options({"epochs": 5, "batches": 1, "batch_size": 4, "test_instances": 3})
+    invoke("run", "--preset", "demo", "--start", out, *run, "--out", tmp_path / "run")
     manifest = json.loads((tmp_path / "run/manifest.json").read_text())
     assert manifest["start"]["name"] == "omni"
-    assert manifest["settings"]["base"] == "omni"
+    assert (manifest["settings"]["problem"], manifest["settings"]["base"]) == ("tsp", "omni")
+    solver = manifest["settings"]["solver"]
+    assert (solver["width"], solver["layers"], solver["feed_forward"]) == (16, 1, 16)
+
+
+def test_a_run_that_is_given_another_problem_or_size_is_refused_in_words(pretrained, tmp_path):
+    out, _ = pretrained
+    with pytest.raises(DreeError, match="has problem cvrp, the run has tsp"):
+        invoke("run", "--preset", "demo", "--start", out, "--problem", "tsp", "--out", tmp_path / "run")
+    with pytest.raises(DreeError, match=r"another network than the run: its layers is 1, the run's 2\."):
+        invoke("run", "--preset", "demo", "--start", out, "--set", "solver.layers=2", "--out", tmp_path / "run")
 
 
 def test_a_run_is_not_resumed_as_a_pretraining_nor_the_other_way_round(pretrained, tmp_path):

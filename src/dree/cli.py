@@ -114,7 +114,11 @@ def run(
     without: Annotated[str | None, typer.Option(help="An ablation of DREE: leave out pir, br or ee.")] = None,
     base: Annotated[str | None, typer.Option("--solver", help=SOLVER_HELP)] = None,
     start: Annotated[
-        Path | None, typer.Option(help="A run, or a solver from elsewhere, to begin with (default: random weights).")
+        Path | None,
+        typer.Option(
+            help="A run, or a solver from elsewhere, to begin with; problem, solver and its size are then its own "
+            "(default: random weights)."
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Fixes everything random.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
@@ -137,6 +141,7 @@ def run(
     from dree.experiments.configuration import changed_preset
     from dree.experiments.folder import TakenError
     from dree.experiments.naming import check_ablation, run_name
+    from dree.experiments.trained import network_of
     from dree.settings import parse_assignments
 
     options = {
@@ -174,6 +179,8 @@ def run(
     changes = {**(_read_config(config) if config else {}), **given, **assigned}
     if "options.without" in changes:
         check_ablation(changes.get("method", preset(preset_name).method))
+    if "start" in changes:
+        changes = {**network_of(Path(changes["start"])), **changes}
     chosen = changed_preset(preset_name, changes)
     path = out or Path("runs") / run_name(chosen, preset_name)
     with _interruptible(path):

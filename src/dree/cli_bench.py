@@ -140,7 +140,7 @@ def _measure(
             "solving",
             lambda name, n: measure_solving(name, n, plan, device, precision),
         )
-        _show(f"Greedy solving from all starts, no augmentation, {rates[0].precision}", _solving_table(rates))
+        _show(f"Greedy solving from all its starts, no augmentation, {rates[0].precision}", _solving_table(rates))
     return {
         "steps": [each.as_dict() for each in steps],
         "runs": [vars(each) for each in runs],

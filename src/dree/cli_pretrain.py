@@ -29,7 +29,7 @@ def pretrain(
     out: Annotated[Path | None, typer.Option(help="The new folder (default: runs/omni-PROBLEM-PRESET-seedN).")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with an interrupted pretraining in this folder.")] = None,
 ) -> None:
-    """Meta-learn a model to start from: dree run --solver omni --start FOLDER. Killed, it goes on with --resume."""
+    """Meta-learn a model to start from: dree run --start FOLDER. Killed, it goes on with --resume."""
     from dree.experiments.folder import TakenError
     from dree.experiments.pretrain import Pretraining
     from dree.experiments.pretrain_settings import BASE, pretrain_preset
@@ -84,4 +84,4 @@ def _finish(pretraining: Pretraining) -> None:
         fail(f"{stopped} Go on with: dree pretrain --resume {pretraining.folder.path}", code=130)
     path = pretraining.folder.path
     console.print(before_and_after_table(pretraining.tested["before"], pretraining.tested["after"]))
-    say(f"Solver: {path}. Use it with: dree evaluate {path}, or dree run --solver omni --start {path}")
+    say(f"Solver: {path}. Use it with: dree evaluate {path}, or dree run --start {path}")

@@ -152,6 +152,16 @@ def test_hgs_that_is_not_installed_has_an_alternative(tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
+def test_what_is_solved_worst_is_learned_most_often(tmp_path):
+    pretraining = Pretraining.start(tmp_path / "out", tiny(temperature=20.0))
+    equal = pretraining.schedule.weights_at(3)
+    pretraining.learn_round()
+    (row,) = pretraining.folder.log("metrics.jsonl")
+    likely = torch.tensor(row["gaps"]).double().div(20).softmax(0).tolist()
+    assert pretraining.schedule.weights_at(3) == pytest.approx(likely)
+    assert max(likely) > 1.2 * max(equal)
+
+
 def test_a_loss_that_is_not_finite_stops_it(tmp_path):
     pretraining = Pretraining.start(tmp_path / "out", tiny())
     with torch.no_grad():

@@ -441,7 +441,7 @@ def test_a_run_can_start_from_the_solver_of_another(tmp_path, finished):
     ("changes", "message"),
     [
         ({"problem": "tsp"}, "has problem cvrp, the run has tsp"),
-        ({"solver.width": 32}, "is not of the run's size"),
+        ({"solver.width": 32}, r"another network than the run: its width is \d+, the run's 32\.$"),
         ({"start": "nowhere"}, "not a run"),
     ],
 )

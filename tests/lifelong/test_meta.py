@@ -279,6 +279,32 @@ def test_an_iteration_repeats_and_goes_on_from_a_state(problem):
     assert not one.weights.equal(other.weights)
 
 
+def test_no_two_steps_learn_from_the_same_instances(problem):
+    tested = learner(problem, inner_steps=2)
+    for _ in range(2):
+        tested.learn(shares(problem, 0.7, 0.3))
+    seen = {tuple(slope.instances.coords.flatten().tolist()) for slope in tested.slopes}
+    assert len(seen) == len(tested.slopes) == 2 * 2 * 3
+
+
+@pytest.mark.parametrize("order", ["first", "second"])
+def test_a_rate_that_is_lowered_is_so_in_inner_and_outer_steps(order):
+    lowered = learner("tsp", order=order, learning_rate=8 * RATE, decay_at=1, decay_by=1 / 8)
+    low, later = learner("tsp", order=order), learner("tsp", order=order, decay_at=3)
+    for _ in range(2):
+        for each in (lowered, low, later):
+            each.learn(shares("tsp", 1.0))
+    assert lowered.weights.equal(low.weights)
+    assert later.weights.equal(low.weights)
+
+
+@pytest.mark.parametrize(("large_above", "batch"), [(5, 2), (6, 3)])
+def test_batches_of_large_instances_are_smaller(large_above, batch):
+    tested = learner("tsp", large_above=large_above, large_batch_size=2)
+    tested.learn(shares("tsp", 1.0))
+    assert [len(slope.instances) for slope in tested.slopes] == [batch, batch]
+
+
 def test_tours_of_the_query_come_from_the_adapted_model():
     tested = learner("tsp", learning_rate=0.5)
     tested.learn(shares("tsp", 1.0))

@@ -179,6 +179,13 @@ def test_tensors_that_do_not_fit_are_named(path, problem, changes, message):
         read_original(path)
 
 
+def test_what_its_tensors_show_of_a_norm_comes_before_what_its_name_does_not_say(tmp_path):
+    path = tmp_path / "pomo-checkpoint-2x250000-batch.pt"
+    torch.save({"model_state_dict": Original("tsp", norm="batch").state_dict()}, path)
+    with pytest.raises(DreeError, match="has batch norm with running statistics"):
+        read_original(path)
+
+
 def test_the_weights_of_one_problem_are_not_taken_for_the_others(path):
     state = Original("tsp").state_dict()
     torch.save({**state, "encoder.embedding_node.weight": torch.zeros(16, 3)}, path)

@@ -62,6 +62,11 @@ def differences(solver, instances, tours, log_prob, weights):
     return float((score.per_tour - log_prob.detach()).abs().max()), float(apart / length.clamp(min=1e-3))
 
 
+def test_its_views_are_as_wide_as_the_originals_unless_set():
+    default = INViTSettings()
+    assert (default.action_view, default.state_views, default.strict_capacity) == (15, (35, 50), False)
+
+
 @pytest.mark.parametrize(
     ("kind", "views", "count"),
     [

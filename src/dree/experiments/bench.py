@@ -100,7 +100,7 @@ class RunTime:
 
 @dataclass(frozen=True)
 class SolvingRate:
-    """How fast instances are solved greedily from all starts."""
+    """How fast instances are solved greedily, from all starts of the solver's."""
 
     problem: str
     n: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import CONVERTED, PRETRAINED, RunFolder
 from dree.experiments.shipped import solver_folder
 from dree.lifelong.checkpoint import load_checkpoint, load_latest
+from dree.settings import differences
 from dree.solvers import Solver
 
 
@@ -52,6 +53,12 @@ def first_solver(settings: RunSettings) -> Solver:
     return solver
 
 
+def network_of(path: Path) -> dict[str, Any]:
+    """The settings that a run must share with a solver to start from it: its problem, its kind and its size."""
+    settings = load_trained(path).settings
+    return {"problem": settings.problem, "base": settings.base, "solver": dict(settings.solver)}
+
+
 def start_record(settings: RunSettings) -> dict[str, Any]:
     """What a manifest keeps of the solver that a run starts from, if there is one."""
     if settings.start is None:
@@ -77,10 +84,11 @@ def _start(settings: RunSettings) -> Trained:
         ours, theirs = getattr(settings, name), getattr(trained.settings, name)
         if ours != theirs:
             raise DreeError(f"The solver in {settings.start} has {name} {theirs}, the run has {ours}.")
-    if _shapes(settings.make_solver()) != _shapes(trained.solver):
-        raise DreeError(
-            f"The solver in {settings.start} is not of the run's size. Its settings: {dict(trained.settings.solver)}."
-        )
+    ours = settings.make_solver()
+    if _shapes(ours) != _shapes(trained.solver):
+        its, runs = (asdict(solver.settings) for solver in (trained.solver, ours))
+        other = "; ".join(f"its {name} is {its[name]}, the run's {runs[name]}" for name in differences(its, runs))
+        raise DreeError(f"The solver in {settings.start} has another network than the run: {other or 'other weights'}.")
     return trained
 
 

@@ -51,7 +51,6 @@ def read_original(path: Path, heads: int = HEADS, norm: str | None = None) -> Or
     """The network of an original checkpoint, or of its bare state dict; `norm` says what its norm is known to be."""
     if norm is not None and norm not in NORMS:
         raise unknown("norm", norm, NORMS)
-    norm = norm or _assumed_norm(path)
     content = _load(path)
     given = content.get(OUTER, content) if isinstance(content, Mapping) else None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
@@ -59,6 +58,7 @@ def read_original(path: Path, heads: int = HEADS, norm: str | None = None) -> Or
     problem = _problem(path, given)
     layers = {match[1] for name in given if (match := re.match(r"encoder\.layers\.(\d+)\.", name))}
     _check_norm(path, given)
+    norm = norm or _assumed_norm(path)
     settings = POMOSettings(
         width=_rows(given, f"{EMBEDDING[problem]}.weight", POMOSettings.width),
         heads=heads,

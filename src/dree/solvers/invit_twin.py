@@ -114,9 +114,9 @@ def decide(solver: INViT, around: Surroundings, no_depot_R: Tensor) -> tuple[Ten
     nodes, closed = around.near[:, : settings.action_view], around.empty[:, : settings.action_view]
     slots = nodes.shape[1]
     query, sources = [], []
-    for view in network.views:
+    for view, size in zip(network.views, (settings.action_view, *settings.state_views), strict=True):
         assert isinstance(view, View)
-        places = min(settings.action_view + view.others, around.near.shape[1])
+        places = min(size, around.near.shape[1])
         tokens = encode_view(view, around, places)
         query.append(tokens[:, places:].flatten(1))
         sources.append(torch.cat([tokens[:, :slots], tokens[:, -1:]], dim=1) if is_cvrp else tokens[:, :slots])
