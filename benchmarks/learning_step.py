@@ -12,17 +12,12 @@ step has a tour of each instance and the greedy tour of a frozen copy, as its le
 from __future__ import annotations
 
 import argparse
-import statistics
-import subprocess
 import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import dree  # noqa: F401  (before torch, to say how its threads wait)
 
 # isort: split
-import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -34,6 +29,7 @@ from dree.settings import build
 from dree.solvers import SOLVERS, Solver, make_solver
 from dree.solvers.precision import PRECISIONS
 from dree.tasks import principal
+from workers import Worker, in_turn, serve, where
 
 Step = Callable[[Instances], object]
 
@@ -54,56 +50,11 @@ def draw(problem: str, size: int, batch: int, device: str) -> Instances:
     return principal("U", problem, size).sample(batch, named_generator(0, "benchmark")).to(device)
 
 
-class Worker:
-    """One of the two in a process of its own."""
-
-    def __init__(self, *what: object) -> None:
-        command = [sys.executable, __file__, "--worker", *map(str, what)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def step(self) -> float:
-        """Seconds that one step takes."""
-        assert self.process.stdin
-        print(file=self.process.stdin, flush=True)
-        return self.answer()
-
-    def memory(self) -> float:
-        """The end: MiB above what the process had before its first step; of a GPU, all that was in use."""
-        assert self.process.stdin
-        self.process.stdin.close()
-        return self.answer()
-
-    def answer(self) -> float:
-        assert self.process.stdout
-        return float(self.process.stdout.readline())
-
-
 def work(name: str, base: str, problem: str, size: int, batch: int, precision: str, device: str) -> None:
-    """Make a step for every line that comes in, and say how long it took; at the end, how much memory."""
+    """Make steps when told to."""
     step = STEPS[name](make_solver(problem, base).to(device), precision)
-    instances = draw(problem, size, batch, device)
-    step(draw(problem, 5, 2, device))
-    before = high_water(device)
-    for _ in sys.stdin:
-        wait(device)
-        began = time.perf_counter()
-        step(instances)
-        wait(device)
-        print(time.perf_counter() - began, flush=True)
-    print(high_water(device) - (before if device == "cpu" else 0))
-
-
-def wait(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
-
-
-def high_water(device: str) -> float:
-    """The most memory this process ever had, in MiB."""
-    if device == "cuda":
-        return torch.cuda.max_memory_allocated() / 2**20
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
+    instances, small = draw(problem, size, batch, device), draw(problem, 5, 2, device)
+    serve(lambda: step(instances), lambda: step(small), device)
 
 
 def main() -> None:
@@ -121,8 +72,8 @@ def main() -> None:
         name, base, problem, size, batch, precision, device = options.worker
         work(name, base, problem, int(size), int(batch), precision, device)
         return
-    where = f"{torch.get_num_threads()} threads" if options.device == "cpu" else torch.cuda.get_device_name()
-    table = Table(title=f"one learning step of {options.solver}, {options.precision}, {where}")
+    title = f"one learning step of {options.solver}, {options.precision}, {where(options.device)}"
+    table = Table(title=title)
     for heading in ("problem", "n", "batch", *(f"{name} ms" for name in STEPS), "twin / fast"):
         table.add_column(heading, justify="right")
     for heading in ("fast MiB", "twin MiB", "twin / fast"):
@@ -131,9 +82,8 @@ def main() -> None:
         for size in map(int, options.sizes.split(",")):
             batch = options.batch if size < 100 else options.batch // 4
             what = (options.solver, problem, size, batch, options.precision, options.device)
-            workers = [Worker(name, *what) for name in STEPS]
-            rounds = [[worker.step() for worker in workers] for _ in range(options.repeats + 1)]
-            fast, twin = map(statistics.median, zip(*rounds[1:], strict=True))  # the first is to warm up
+            workers = [Worker(sys.executable, __file__, "--worker", name, *what) for name in STEPS]
+            fast, twin = in_turn(workers, options.repeats)
             memory = [worker.memory() for worker in workers]
             table.add_row(
                 problem,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 import threading
 import time
@@ -22,6 +23,17 @@ def loaded(name):
     spec.loader.exec_module(module)
     yield module
     del sys.modules[spec.name]
+
+
+def test_a_step_is_timed_against_the_twins_each_in_a_process_of_its_own():
+    words = ["--problems", "tsp", "--sizes", "5", "--batch", "2", "--repeats", "1"]
+    command = [sys.executable, BENCHMARKS / "learning_step.py", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (row,) = (line for line in done.stdout.splitlines() if " tsp " in line)
+    _, problem, size, batch, fast, twin, ratio, *memory, _ = (cell.strip() for cell in row.split("│"))
+    assert (problem, size, batch) == ("tsp", "5", "2")
+    assert min(map(float, (fast, twin, ratio))) > 0
+    assert len(memory) == 3
 
 
 @pytest.fixture(scope="module")
