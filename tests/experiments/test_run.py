@@ -109,6 +109,32 @@ def test_the_same_settings_give_the_same_files(tmp_path, finished):
         assert (again.folder.path / name).read_bytes() == (finished.folder.path / name).read_bytes()
 
 
+def test_a_run_learns_the_batches_it_is_set_to_from_its_seed(tmp_path, monkeypatch):
+    changes = {"seed": 6, "batches": 3, "batch_size": 2, "method": "dree", "options.alpha": 5.0}
+    run, sizes = Run.start(tmp_path / "run", override(TINY, changes)), []
+    learn = run.learner.learn
+    monkeypatch.setattr(run.learner, "learn", lambda new: sizes.append(len(new)) or learn(new))
+    run.learn_epoch()
+    assert sizes == [2, 2, 2]
+    assert run.learner.seed == 6
+    assert run.learner.method.options.alpha == 5.0
+
+
+def test_tests_and_gen_are_of_what_the_learner_has_proven(tmp_path, monkeypatch):
+    """And Gen is the mean over instances, of which days may have different numbers."""
+    run, tested = Run.start(tmp_path / "run", TINY), []
+    monkeypatch.setattr(
+        run_module, "average_gap", lambda solver, test: tested.append(solver) or float(len(test.instances))
+    )
+    run.learner.baseline = SimpleNamespace(solver=object())
+    run.held_out = {day: SimpleNamespace(instances=[None] * count) for day, count in (("a", 1), ("b", 3))}
+    run.test()
+    assert run.generalise() == {"Gen": (1 * 1 + 3 * 3) / 4, "held_out": {"a": 1.0, "b": 3.0}}
+    assert len(tested) == len(run.tests) + 2
+    assert set(tested) == {run.learner.proven}
+    assert run.learner.proven is not run.learner.solver
+
+
 def test_another_seed_gives_other_numbers(tmp_path, finished):
     other = Run.start(tmp_path / "other", override(TINY, {"seed": 1}))
     other.finish()

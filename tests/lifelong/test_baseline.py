@@ -10,6 +10,7 @@ from dree.errors import DreeError
 from dree.lifelong import FineTuning, Learner, LearnerSettings, make_method
 from dree.lifelong.baseline import mean_costs
 from dree.problems import augment
+from dree.randomness import named_generator
 from dree.solvers.invit_twin import rollout
 from dree.tasks import DriftStream, principal
 
@@ -54,6 +55,17 @@ def test_symmetric_copies_can_share_a_baseline(problem, starts):
     torch.testing.assert_close(pupil.loss(lesson), expected, rtol=1e-4, atol=1e-6)
     assert pupil.baseline is None
     assert pupil.proven is pupil.solver
+
+
+def test_the_copy_is_tested_on_instances_that_nothing_was_learned_from(monkeypatch):
+    pupil, drawn = learner("tsp"), []
+    monkeypatch.setattr(pupil.baseline, "test", lambda learner, task, generator: drawn.append((task, generator)))
+    for epoch in (1, 2):
+        pupil.end(STREAM["tsp"], epoch)
+    assert [task.name for task, _ in drawn] == [STREAM["tsp"].task(epoch).name for epoch in (1, 2)]
+    learned = [named_generator(7, "instances", epoch, batch) for epoch in (1, 2) for batch in range(9)]
+    generators = [*(generator for _, generator in drawn), *learned]
+    assert len({int(torch.randint(2**60, (1,), generator=each)) for each in generators}) == len(generators)
 
 
 def test_the_copy_begins_with_the_first_weights_and_learning_leaves_it_alone(problem):

@@ -37,6 +37,17 @@ def test_the_loss_is_reinforce_with_the_mean_over_starts_as_baseline(problem):
     torch.testing.assert_close(loss, expected)
 
 
+def test_symmetric_copies_have_baselines_of_their_own(problem):
+    """Worked out from the twin: each tour's cost less the mean over the starts of its own copy."""
+    pupil = learner(problem)
+    lesson = pupil.attempt(random_instances(problem, 2, 5, seed=1), "solve")
+    costs = lesson.tours.costs
+    assert costs.shape == (8 * 2, 5)
+    _, log_prob = rollout(pupil.solver, lesson.instances, forced=lesson.tours.actions)
+    expected = ((costs - costs.mean(1, keepdim=True)) * log_prob).mean()
+    torch.testing.assert_close(pupil.loss(lesson), expected, rtol=1e-4, atol=1e-6)
+
+
 def test_a_step_is_adams_with_the_papers_settings(problem):
     ours = Learner(small_solver(problem).double(), FineTuning(), LearnerSettings(augmentation=1), seed=7)
     twin = small_solver(problem).double()
@@ -92,6 +103,23 @@ def test_learning_augments_eightfold_by_default(problem):
     assert seen[0].instances.coords.equal(augment(batch).coords)
     best = seen[0].tours.costs.view(8, 2, -1).amin((0, 2))
     torch.testing.assert_close(progress.cost, best.mean())
+
+
+def test_what_is_remembered_is_remembered_after_the_step(problem):
+    seen = []
+
+    class Watch(Method):
+        def replay(self, learner, lesson):
+            seen.append([parameter.clone() for parameter in learner.solver.parameters()])
+
+        def remember(self, learner, lesson):
+            seen.append([parameter.clone() for parameter in learner.solver.parameters()])
+
+    pupil = learner(problem, Watch())
+    pupil.learn(random_instances(problem, 2, 5, seed=1))
+    before, after = seen
+    assert not all(a.equal(b) for a, b in zip(before, after, strict=True))
+    assert all(a.equal(b) for a, b in zip(after, pupil.solver.parameters(), strict=True))
 
 
 def test_a_replayed_loss_is_added_and_hooks_run_in_order(problem):

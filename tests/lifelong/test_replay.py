@@ -106,6 +106,14 @@ def test_behaviour_loss_weighs_the_states_of_a_tour_and_averages_over_tours():
     assert float(both) == pytest.approx(expected / 2, rel=1e-6)
 
 
+def test_every_tour_counts_the_same_however_sure_it_was():
+    remembered = torch.stack([torch.stack([log(0.5, 0.5), log(0.5, 0.5)]), torch.stack([log(1.0, 0.0), log(0.9, 0.1)])])
+    current = torch.stack([torch.stack([log(0.9, 0.1), log(0.9, 0.1)]), torch.stack([log(1.0, 0.0), log(0.5, 0.5)])])
+    unsure = 0.9 * math.log(0.9 / 0.5) + 0.1 * math.log(0.1 / 0.5)
+    sure = 0.5 * math.log(0.5 / 0.9) + 0.5 * math.log(0.5 / 0.1)
+    assert float(behaviour_loss(current, remembered, "literal")) == pytest.approx((unsure + sure) / 2, rel=1e-6)
+
+
 def test_tours_without_any_choice_count_for_nothing():
     forced = torch.stack([log(1.0, 0.0), log(0.0, 1.0)])[None].requires_grad_()
     assert has_choice(forced).tolist() == [[False, False]]

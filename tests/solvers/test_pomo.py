@@ -214,6 +214,19 @@ def test_sharing_the_encoding_changes_nothing(problem):
     assert shared.per_tour.equal(solver.score(instances, tours).per_tour)
 
 
+def test_a_customer_is_seen_where_it_is_and_with_its_share_of_the_capacity():
+    solver, instances = small_solver("cvrp"), random_instances("cvrp", 2, 6, seed=1)
+    embedded = solver.embedding(instances)
+    for row, node in ((0, 1), (1, 6)):
+        share = float(instances.demands[row, node]) / float(instances.capacity[row])
+        x, y = instances.coords[row, node].tolist()
+        torch.testing.assert_close(embedded[row, node], solver.embed(torch.tensor([x, y, share])))
+    torch.testing.assert_close(embedded[:, 0], solver.embed_depot(instances.coords[:, 0]))
+    larger = replace(instances, demands=3 * instances.demands, capacity=3 * instances.capacity)
+    tours = solver.solve(instances)
+    torch.testing.assert_close(solver.score(larger, tours).per_tour, solver.score(instances, tours).per_tour)
+
+
 def test_a_solver_refuses_the_other_problem():
     with pytest.raises(DreeError, match="made for tsp, these instances are cvrp"):
         small_solver("tsp").solve(random_instances("cvrp", 1, 4, seed=0))

@@ -10,6 +10,7 @@ from conftest import random_instances, small_solver
 from dree.errors import DreeError
 from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, make_method
 from dree.lifelong.experience import Experience
+from dree.lifelong.methods.dree import ABLATIONS
 from dree.lifelong.replay import behaviour_loss
 from dree.tasks import make_stream
 
@@ -32,7 +33,7 @@ def gradient_of(learner, seed=0):
 
 def remember(learner, costs, seen=10**9):
     """Put a batch into a buffer of one as if its tours had these costs; after so many, the reservoir takes no more."""
-    old = Experience.of(learner.solver, learner.attempt(batch(), "first"))
+    old = Experience.of(learner.solver, learner.attempt(batch(learner.solver.rules.name), "first"))
     learner.method.buffer.seen = seen
     learner.method.buffer.put(0, replace(old, costs=torch.tensor(costs)))
     learner.batches = 3  # instance replay is due with the next batch
@@ -68,6 +69,8 @@ def test_behaviour_replay_is_nought_at_the_remembered_policy_and_pulls_back_to_i
         for parameter in learner.solver.parameters():
             parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
     distance = method.behaviour_replay(learner, old)
+    current = learner.solver.behave(old.instances, old.tours)
+    torch.testing.assert_close(distance, behaviour_loss(current, old.behaviour, kind))
     gradients = torch.autograd.grad(distance, learner.solver.parameters(), allow_unused=True)
     with torch.no_grad():
         for parameter, gradient in zip(learner.solver.parameters(), gradients, strict=True):
@@ -90,6 +93,56 @@ def test_the_loss_is_alpha_times_behaviour_replay_plus_beta_times_instance_repla
     expected = weight * behaviour_loss(current, old.behaviour, "softened")
     expected = expected + 3 * learner.loss(learner.attempt(old.instances, "replay"))
     torch.testing.assert_close(learner.method.replay(learner, lesson), expected)
+
+
+def purposes_of(learner, monkeypatch):
+    """What random numbers of a batch are for, as they are asked for."""
+    asked = []
+    for name in ("generator", "chance"):
+        make = getattr(learner, name)
+        monkeypatch.setattr(learner, name, lambda purpose, make=make: asked.append(purpose) or make(purpose))
+    return asked
+
+
+def test_no_two_random_choices_of_a_batch_share_their_numbers(monkeypatch):
+    learner = learner_with(lower=1.0, upper=1.0)
+    learner.learn(batch())
+    asked = purposes_of(learner, monkeypatch)
+    learner.learn(batch(seed=1))
+    assert learner.method.report()["replays"] == 1
+    asked.remove("")  # of behaviour replay, which draws nothing
+    assert sorted(asked) == ["experience", "replay", "reservoir", "shrink", "solve"]
+
+
+def test_one_remembered_batch_serves_both_replays_and_is_solved_in_all_symmetric_copies():
+    """Which one is a matter of chance; whichever it is, the loss is that of its behaviour and of its instances."""
+    learner = learner_with(alpha=7.0, beta=3.0, lower=1.0, upper=1.0)
+    learner.settings = replace(learner.settings, augmentation=8)
+    for number in range(2):
+        learner.learn(batch(seed=number))
+    chosen = []
+    for learner.batches in range(2, 12):
+        expected = []
+        for old in learner.method.buffer.items:
+            current = learner.solver.behave(old.instances, old.tours)
+            again = learner.attempt(old.instances, "replay")
+            assert len(again.instances) == 8 * 4
+            expected.append(7 * behaviour_loss(current, old.behaviour, "softened") + 3 * learner.loss(again))
+        loss = learner.method.replay(learner, learner.attempt(batch(seed=9), "solve"))
+        (which,) = (number for number, each in enumerate(expected) if torch.isclose(loss, each, rtol=1e-4))
+        chosen.append(which)
+    assert set(chosen) == {0, 1}
+
+
+def test_what_differs_by_rounding_is_no_improvement():
+    learner = learner_with(buffer=1)
+    remember(learner, [100.0] * 4)
+    (old,) = learner.method.buffer.items
+    found = Experience.of(learner.solver, learner.attempt(old.instances, "replay"))
+    learner.method.buffer.put(0, replace(old, costs=found.costs * (1 + 4e-7)))
+    assert (found.costs < learner.method.buffer.items[0].costs).any()
+    learner.learn(batch(seed=1))
+    assert learner.method.report()["improved"] == 0
 
 
 def test_instance_replay_goes_by_its_interval_over_epochs():
@@ -173,9 +226,30 @@ def test_without_behaviour_replay_only_instance_replay_is_left():
     assert any(gradient.any() for gradient in gradient_of(learner))
 
 
-def test_ablations_replay_at_the_papers_fixed_interval():
-    assert learner_with(without="ee").method.interval.due == 3.56
-    assert learner_with().method.interval.due == 4
+@pytest.mark.parametrize("without", ["pir", "br", "ee"])
+def test_ablations_replay_at_the_papers_fixed_interval(without):
+    interval = learner_with(without=without).method.interval
+    assert (interval.lower, interval.upper, interval.due) == (3.56, 3.56, 3.56)
+
+
+def test_dree_itself_begins_with_its_longest_interval():
+    interval = learner_with().method.interval
+    assert (interval.lower, interval.upper, interval.due) == (1, 4, 4)
+
+
+@pytest.mark.parametrize(("without", "alpha", "beta"), [("pir", 7, 0), ("br", 0, 3), ("ee", 7, 3)])
+def test_an_ablation_leaves_out_its_part_alone(problem, without, alpha, beta):
+    given = {name: value for name, value in (("alpha", 7.0), ("beta", 3.0)) if name not in ABLATIONS[without]}
+    learner = learner_with(problem, without=without, buffer=1, **given)
+    remember(learner, [100.0] * 4)
+    (old,) = learner.method.buffer.items
+    current = learner.solver.behave(old.instances, old.tours)
+    again = learner.attempt(old.instances, "replay")
+    expected = alpha * behaviour_loss(current, old.behaviour, "softened") + beta * learner.loss(again)
+    torch.testing.assert_close(learner.method.replay(learner, learner.attempt(old.instances, "solve")), expected)
+    learner.learn(batch(problem, seed=1))
+    (kept,) = learner.method.buffer.items
+    assert (kept.costs < 100).all() == (without != "ee")
 
 
 def test_the_new_batch_may_take_the_place_of_the_one_that_is_replayed():
@@ -252,6 +326,18 @@ def test_a_byte_budget_shrinks_the_buffer_while_it_is_replayed_and_enhanced():
         assert learner.method.buffer.bytes <= 20_000
     assert 1 <= len(learner.method.buffer) < 20
     assert learner.method.buffer.seen == 40
+
+
+def test_the_buffer_and_when_instances_are_due_go_through_its_state():
+    ours, other = (learner_with(lower=1.0, upper=4.0) for _ in range(2))
+    for number in range(5):
+        ours.learn(batch(seed=number))
+    other.method.load_state_dict(ours.method.state_dict(), other)
+    assert other.method.interval.due == ours.method.interval.due > 4
+    assert len(other.method.buffer) == other.method.buffer.seen == 5
+    for one, two in zip(ours.method.buffer.items, other.method.buffer.items, strict=True):
+        assert one.behaviour.equal(two.behaviour)
+        assert one.costs.equal(two.costs)
 
 
 def test_its_report_counts_bytes_and_improvements():

@@ -1,6 +1,6 @@
 """Li: half of the batches are old, and the policy is held to an exemplar."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
@@ -44,6 +44,22 @@ def test_there_is_no_distance_before_the_first_exemplar_and_none_right_after_a_r
     assert float(distance.detach()) == pytest.approx(0, abs=1e-6)
     gradients = torch.autograd.grad(distance, list(learner.solver.parameters()), materialize_grads=True)
     assert max(float(gradient.abs().max()) for gradient in gradients) < 1e-6
+
+
+def test_the_exemplar_is_the_solver_of_the_last_refresh(problem):
+    learner = learner_with(problem, refresh_every=2)
+    stream, then = make_stream("drift", problem, 1, 10), {}
+    for epoch in range(1, 8):
+        learner.learn(random_instances(problem, 3, 6, seed=epoch))
+        learner.method.end(learner, stream, epoch)
+        then[epoch] = [parameter.clone() for parameter in learner.solver.parameters()]
+        if epoch > 1:
+            last = then[epoch // 2 * 2]
+            assert all(a.equal(b) for a, b in zip(learner.method.exemplar.parameters(), last, strict=True))
+
+
+def test_its_defaults_are_the_papers():
+    assert LiOptions() == LiOptions(alpha=0.5, refresh_every=25, buffer=256)
 
 
 def test_the_distance_is_the_kl_of_the_policy_from_the_exemplars_summed_over_decisions(problem):
@@ -201,6 +217,23 @@ def test_where_the_past_cannot_be_sampled_remembered_batches_take_its_place():
     for _ in range(50):  # what is learned again is not remembered again
         task = learner.method.choose(stream, 2, generator)
         assert learner.method._is_new != isinstance(task, Remembered)
+    seen = learner.method.memory.seen
+    learner.method._is_new = False
+    learner.learn(old[0].sample(3, generator))
+    assert learner.method.memory.seen == seen
+
+
+def test_instances_are_remembered_without_their_copies_and_go_through_the_state():
+    learner, other = learner_with("tsp", buffer=4), learner_with("tsp", buffer=4)
+    learner.settings = replace(learner.settings, augmentation=8)
+    for number in range(6):
+        learner.method._is_new = True
+        learner.learn(random_instances("tsp", 3, 6, seed=number))
+    assert [len(instances) for instances in learner.method.memory.items] == [3] * 4
+    other.method.load_state_dict(learner.method.state_dict(), other)
+    assert other.method.memory.seen == 6
+    for ours, theirs in zip(other.method.memory.items, learner.method.memory.items, strict=True):
+        assert ours.coords.equal(theirs.coords)
 
 
 def test_bad_options_are_refused():

@@ -39,6 +39,19 @@ def test_every_step_with_a_decision_is_offered(kind, offered):
     assert learner.method.collected.seen == (offered or sum(lengths))
 
 
+def test_every_step_has_a_chance_of_its_own(monkeypatch):
+    """The steps of a batch are offered with one generator, which goes on from step to step."""
+    learner, used = learner_with("tsp"), []
+    offer = learner.method.collected.offer
+    monkeypatch.setattr(
+        learner.method.collected, "offer", lambda chance: used.append((chance, learner.batches)) or offer(chance)
+    )
+    learn_epoch(learner, make_stream("drift", "tsp", 1, 5), 1)
+    chances = {batch: {id(chance) for chance, at in used if at == batch} for batch in (0, 1)}
+    assert [len(each) for each in chances.values()] == [1, 1]
+    assert not chances[0] & chances[1]
+
+
 def test_an_experience_is_one_step_of_all_instances_and_starts_with_the_policy_there(problem):
     learner = learner_with(problem)
     stream = make_stream("drift", problem, 1, 5)

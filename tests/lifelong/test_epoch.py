@@ -1,0 +1,106 @@
+"""An epoch: which tasks and instances are drawn, in which order hooks run, and what is reported."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from conftest import small_solver
+from dree.lifelong import METHODS, FineTuning, Learner, LearnerSettings, make_method
+from dree.lifelong.epoch import learn_epoch
+from dree.lifelong.learner import Progress
+from dree.randomness import named_generator
+from dree.tasks import DriftStream
+
+SIZES = {"E": 4, "C": 5, "G": 6, "U": 7}
+STREAM = DriftStream("tsp", tuple(SIZES), 3, sizes=tuple(SIZES.items()))  # each epoch has a principal task
+
+
+class Watched(Learner):
+    """Learns nothing: batch n has loss n and cost 10 n."""
+
+    def __init__(self, seed: int = 0, method=None) -> None:
+        super().__init__(small_solver("tsp"), method or FineTuning(), LearnerSettings(augmentation=1), seed)
+        self.given: list[torch.Tensor] = []
+        self.did: list[tuple[str, int]] = []
+
+    def begin(self, stream, epoch):
+        self.did.append(("begin", epoch))
+        super().begin(stream, epoch)
+
+    def learn(self, new):
+        self.given.append(new.coords)
+        number = torch.tensor(float(len(self.given)))
+        self.did.append(("learn", len(self.given)))
+        return Progress(number, 10 * number, number)
+
+    def end(self, stream, epoch):
+        self.did.append(("end", epoch))
+        super().end(stream, epoch)
+
+
+def epoch_of(learner, epoch, batches=3):
+    return learn_epoch(learner, STREAM, epoch, 2, lambda batch: batch < batches)
+
+
+def test_an_epoch_begins_learns_its_batches_and_ends():
+    learner = Watched()
+    done = epoch_of(learner, 2)
+    assert learner.did == [("begin", 2), ("learn", 1), ("learn", 2), ("learn", 3), ("end", 2)]
+    assert (done.batches, done.loss, done.cost, done.broken) == (3, 2.0, 20.0, None)
+
+
+def test_batches_are_of_the_epochs_own_task_unless_the_method_chooses():
+    learner = Watched()
+    for epoch in (1, 2, 3):
+        epoch_of(learner, epoch, batches=1)
+    assert [tuple(coords.shape) for coords in learner.given] == [(2, 5, 2), (2, 6, 2), (2, 7, 2)]
+
+
+def test_every_batch_of_every_epoch_and_seed_has_its_own_instances_and_can_be_had_again():
+    def given(seed, epoch):
+        learner = Watched(seed)
+        epoch_of(learner, epoch)
+        return [tuple(coords[:, :4].flatten().tolist()) for coords in learner.given]
+
+    every = [each for seed in (0, 1) for epoch in (1, 2) for each in given(seed, epoch)]
+    assert len(set(every)) == len(every) == 12
+    assert given(1, 2) == every[-3:]
+
+
+def test_a_task_is_chosen_by_numbers_that_no_other_batch_and_no_instance_is_drawn_by():
+    numbers = []
+
+    class Chooser(FineTuning):
+        def choose(self, stream, epoch, generator):
+            numbers.append(first_of(generator))
+            return stream.task(epoch)
+
+    learner = Watched(seed=3, method=Chooser())
+    for epoch in (1, 2):
+        epoch_of(learner, epoch)
+    of_instances = [first_of(named_generator(3, "instances", epoch, batch)) for epoch in (1, 2) for batch in range(3)]
+    assert len({*numbers, *of_instances}) == 12
+
+
+def first_of(generator) -> int:
+    return int(torch.randint(2**60, (1,), generator=generator))
+
+
+def test_random_numbers_are_others_for_every_seed_batch_and_purpose():
+    numbers = []
+    for seed in (0, 1):
+        learner = Watched(seed)
+        for learner.batches in (0, 1):
+            for purpose in ("solve", "replay"):
+                numbers += [first_of(learner.generator(purpose)), first_of(learner.chance(f"{purpose}'s chance"))]
+    assert len(set(numbers)) == len(numbers) == 16
+
+
+@pytest.mark.parametrize(
+    ("method", "batches"),
+    [("fine-tuning", 164), ("li", 164), ("llr-bc", 164), ("dree", 128), ("mt-ref", 128), ("mt-cumulative", 128)],
+)
+def test_a_method_has_the_papers_number_of_batches(method, batches):
+    assert METHODS.keys() == {"fine-tuning", "li", "llr-bc", "dree", "mt-ref", "mt-cumulative"}
+    assert make_method(method).batches_per_epoch == batches
