@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 
 from dree.randomness import named_generator, named_seed
@@ -26,7 +28,7 @@ def test_every_name_and_seed_has_a_seed_of_its_own_always_the_same():
 
 def test_seeds_that_follow_each_other_do_not_give_seeds_that_do():
     by_seed = [named_seed(seed, "instances", 1, 0) for seed in range(50)]
-    steps = {after - before for before, after in zip(by_seed, by_seed[1:], strict=False)}
+    steps = {after - before for before, after in pairwise(by_seed)}
     assert len(steps) == 49
     assert min(map(abs, steps)) > 1000
 
