@@ -44,7 +44,7 @@ class Recipe:
 
 
 def standard_recipe(task: SyntheticTask) -> Recipe:
-    """How the shipped sets were made, and others are unless something else is asked for.
+    """How the shipped sets were made, but for CVRP G50's three starts, and others are unless asked for otherwise.
 
     The paper's own tasks have 1000 instances, mixtures 200 and all others 100. HGS starts three times where once is
     not enough (CVRP beyond n = 50), and has more iterations where they cost little (small tasks that are not the

@@ -46,6 +46,11 @@ class Choice:
         return self.scale.settings(**{**laws, **self.everywhere, **changes})
 
 
+    def with_first_seed(self) -> Choice:
+        """The same with the first seed alone, for what is about single solvers."""
+        return replace(self, seeds=self.seeds[:1])
+
+
 class Found:
     """The finished runs of a plan, by their names."""
 

@@ -41,6 +41,7 @@ class Overhead(Experiment):
 
     def tables(self, choice: Choice, found: Found) -> list[PaperTable]:
         """Instance replay beside fine-tuning, and the methods' epochs."""
+        choice = choice.with_first_seed()
         return [self._replay(choice, found), self._epochs(choice, found)]
 
     def _epochs(self, choice: Choice, found: Found) -> PaperTable:
