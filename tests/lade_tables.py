@@ -26,6 +26,6 @@ def days(counts: dict[int, int], region="1", city="Shanghai", first=0) -> list[s
     """Lines with so many packages for every `ds`, at places that are all different, with orders from `first`."""
     dates = [ds for ds, count in counts.items() for _ in range(count)]
     return [
-        row(first + number, region, city, f"121.{number:05d}", f"31.{number * 7 % 100_000:05d}", str(ds))
+        row(first + number, region, city, f"121.{number:05d}", f"31.{number * number * 7 % 100_000:05d}", str(ds))
         for number, ds in enumerate(dates)
     ]

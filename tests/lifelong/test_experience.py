@@ -1,5 +1,7 @@
 """What is remembered of a batch is its best tours and the policy that found them."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -116,6 +118,19 @@ def test_a_budget_in_bytes_limits_what_is_held():
     assert buffer.seen == 20
     with pytest.raises(DreeError, match=f"one experience takes {size}"):
         ExperienceBuffer(10, budget=size - 1).put(0, hand_made([1.0], [[1, 2, 0]], depth=1))
+
+
+def test_as_many_are_held_as_fit_if_all_were_as_large_as_the_largest(problem):
+    learner, lesson = attempt(problem)
+    small = Experience.of(learner.solver, lesson)
+    large = replace(small, behaviour=torch.cat([small.behaviour] * 3, dim=1))
+    buffer = ExperienceBuffer(9, budget=2 * large.bytes + small.bytes)
+    generator = torch.Generator().manual_seed(0)
+    for each in (large, small, small):
+        buffer.put(buffer.offer(generator), each)
+    assert buffer.bytes <= buffer.budget
+    buffer.settle(generator)
+    assert (len(buffer), buffer.capacity) == (2, 2)
 
 
 def test_a_buffer_goes_through_its_state_unchanged(problem):

@@ -239,13 +239,19 @@ def test_dree_itself_begins_with_its_longest_interval():
 
 @pytest.mark.parametrize(("without", "alpha", "beta"), [("pir", 7, 0), ("br", 0, 3), ("ee", 7, 3)])
 def test_an_ablation_leaves_out_its_part_alone(problem, without, alpha, beta):
+    """The policy is no longer the remembered one."""
     given = {name: value for name, value in (("alpha", 7.0), ("beta", 3.0)) if name not in ABLATIONS[without]}
     learner = learner_with(problem, without=without, buffer=1, **given)
     remember(learner, [100.0] * 4)
     (old,) = learner.method.buffer.items
+    with torch.no_grad():
+        for parameter in learner.solver.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
     current = learner.solver.behave(old.instances, old.tours)
     again = learner.attempt(old.instances, "replay")
-    expected = alpha * behaviour_loss(current, old.behaviour, "softened") + beta * learner.loss(again)
+    gone = behaviour_loss(current, old.behaviour, "softened")
+    assert gone > 1e-6
+    expected = alpha * gone + beta * learner.loss(again)
     torch.testing.assert_close(learner.method.replay(learner, learner.attempt(old.instances, "solve")), expected)
     learner.learn(batch(problem, seed=1))
     (kept,) = learner.method.buffer.items
@@ -326,6 +332,18 @@ def test_a_byte_budget_shrinks_the_buffer_while_it_is_replayed_and_enhanced():
         assert learner.method.buffer.bytes <= 20_000
     assert 1 <= len(learner.method.buffer) < 20
     assert learner.method.buffer.seen == 40
+
+
+def test_what_is_kept_is_whole_whatever_the_sizes_of_both_batches():
+    """Of a new batch and an enhanced one that are kept together, each is as long as its own tours."""
+    learner = learner_with(lower=1.0, upper=1.0)
+    for number in range(12):
+        learner.learn(random_instances("cvrp", 2, 4 if number % 2 else 9, seed=number))
+        for each in learner.method.buffer.items:
+            costs = learner.solver.rules.cost(each.instances, each.actions[:, None])[:, 0]
+            torch.testing.assert_close(costs, each.costs)
+            for tour in each.actions:
+                assert (torch.bincount(tour, minlength=each.instances.nodes)[1:] == 1).all()
 
 
 def test_the_buffer_and_when_instances_are_due_go_through_its_state():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from conftest import random_instances, small_solver
 from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, make_method
-from dree.lifelong.replay import softened, uncertainty
+from dree.lifelong.replay import divergence, uncertainty
 from dree.lifelong.steps import Step
 from dree.solvers import POMO
 from dree.tasks import make_stream
@@ -103,8 +103,9 @@ def test_it_collects_every_so_many_epochs(every, epochs):
     assert grew == epochs
 
 
-def test_the_loss_is_alpha_times_the_mean_over_steps_of_weighted_means_over_states(problem):
-    learner = learner_with(problem, sample=4, alpha=7.0)
+@pytest.mark.parametrize("kind", ["softened", "literal"])
+def test_the_loss_is_alpha_times_the_mean_over_steps_of_weighted_means_over_states(problem, kind):
+    learner = learner_with(problem, sample=4, alpha=7.0, divergence=kind)
     stream = make_stream("drift", problem, 1, 5)
     for epoch in (1, 2):  # two sizes
         learn_epoch(learner, stream, epoch, batches=1, problem=problem)
@@ -116,7 +117,7 @@ def test_the_loss_is_alpha_times_the_mean_over_steps_of_weighted_means_over_stat
         step = learner.method.replayed[row]
         current = learner.solver.decide(step.instances, step.starts, step.state)
         weights = uncertainty(step.policy)
-        expected = expected + 7 / 4 * (weights * softened(current, step.policy)).sum() / weights.sum()
+        expected = expected + 7 / 4 * (weights * divergence(kind)(current, step.policy)).sum() / weights.sum()
     torch.testing.assert_close(learner.method.replay(learner, lesson), expected)
     assert len({learner.method.replayed[row].instances.nodes for row in chosen.tolist()}) == 2
 
