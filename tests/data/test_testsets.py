@@ -146,6 +146,16 @@ def test_a_set_that_is_not_there_is_refused_with_the_command_that_builds_it(writ
         load_set(SetKey("cvrp", "E38+C12", "official"))
 
 
+def test_a_set_is_that_of_its_specification(tmp_path):
+    counts = {"text": 2, "official": 3}
+    for spec, count in counts.items():
+        key, (_, test) = SetKey("tsp", "U5", spec), make("tsp", "U", 5, count)
+        write_test(key, test, {}, tmp_path)
+    found = {spec: load_test("tsp", "U", 5, spec, folder=tmp_path) for spec in counts}
+    assert {spec: len(test.instances) for spec, test in found.items()} == counts
+    assert found["official"].first(2).references.tolist() == test.references[:2].tolist()
+
+
 def test_one_command_builds_several_sets():
     keys = [SetKey("tsp", "U5"), SetKey("tsp", "E3+C2")]
     assert build_command(keys) == "dree data build --problem tsp --task U5 --task E3+C2"

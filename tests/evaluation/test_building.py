@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 
-from dree.data import SetKey, load_set, testsets, user_folder
+from dree.data import FILES, SetKey, available, load_set, testsets, user_folder
 from dree.data.testsets import INDEX, known_entry
 from dree.errors import DreeError
 from dree.evaluation import building
@@ -77,6 +77,19 @@ def test_the_seed_of_a_set_is_the_documented_function():
 def test_the_standard_recipe_is_that_of_the_shipped_sets(problem, tasks, count, effort):
     for name in tasks.split():
         assert standard_recipe(task_named(name, problem)) == Recipe(count, 1, *effort)
+
+
+@pytest.mark.parametrize("key", available(FILES), ids=lambda key: key.name)
+def test_a_shipped_set_begins_with_what_its_law_draws_by_the_recorded_recipe(key):
+    recipe = recipe_of(key, known_entry(key, FILES), {})
+    generator = torch.Generator().manual_seed(generator_seed(recipe.seed, key))
+    drawn = task_named(key.task, key.problem, key.spec).sample(recipe.count, generator)
+    stored = load_set(key, FILES).instances
+    assert len(stored) == recipe.count
+    assert torch.equal(stored.coords[:3], drawn.coords[:3])
+    if key.problem == "cvrp":
+        assert torch.equal(stored.demands[:3], drawn.demands[:3])
+        assert torch.equal(stored.capacity[:3], drawn.capacity[:3])
 
 
 def test_a_recipe_is_what_is_asked_for_then_what_was_then_what_is_standard():

@@ -126,5 +126,10 @@ def test_the_stronger_solver_has_more_iterations_and_another_seed(sound):
         stronger(KEY, 0, sound)
 
 
+def test_the_stronger_solver_of_a_set_of_several_starts_has_the_iterations_of_all_and_a_seed_of_none(tmp_path):
+    build_test(KEY, Recipe(count=2, seed=1, iterations=200, restarts=3), tmp_path)
+    assert stronger(KEY, 10, tmp_path) == HGS(6000, 4)
+
+
 def test_nothing_better_means_no_change():
     assert Check(KEY, 5, (), ()).worst == 0.0

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from dree.errors import DreeError
 from dree.evaluation import day_tests as module
-from dree.evaluation.day_tests import INSTANCES, day_tests, digest_of, spread
+from dree.evaluation.building import Recipe
+from dree.evaluation.day_tests import INSTANCES, RECIPE, day_tests, digest_of, spread
 from dree.problems.check import check_tsp
 from dree.tasks.lade import Day, LadeStream
 
@@ -26,6 +27,10 @@ def stream(days=34, packages=30, region="sh-1"):
     """32 days to learn, of which the first and the 31st are tested, and two that are held out."""
     places = [np.random.default_rng(number).uniform([121, 31], [122, 31.5], (packages, 2)) for number in range(days)]
     return LadeStream(region, tuple(Day(FIRST + timedelta(number), each) for number, each in enumerate(places)), 0.4)
+
+
+def test_days_are_solved_as_well_as_the_papers_own_tasks():
+    assert RECIPE == Recipe(count=1000, seed=1, iterations=2000)
 
 
 @given(st.integers(1, 1000), st.integers(1, 20))

@@ -13,11 +13,14 @@ from dree.data.lade import Region
 from dree.data.lade_rows import RegionId
 from dree.errors import DreeError
 from dree.evaluation import drift
-from dree.evaluation.drift import Days, measure_drift, region_days, stream_days, subsampled
+from dree.evaluation.drift import Days, Drift, measure_drift, region_days, stream_days, subsampled
+from dree.evaluation.lags import OrderTest
 from dree.tasks import make_stream
 from dree.tasks.lade import Day
 
 pytest.importorskip("ot")
+HAND = np.array([[0, 1, 4, 9], [1, 0, 2, 6], [4, 2, 0, 3], [9, 6, 3, 0]], dtype=float)
+TIMES = np.array([0, 1, 8, 9])
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +43,14 @@ def days(squeeze: np.ndarray, sizes: np.ndarray) -> Days:
         for power, size in zip(squeeze, sizes, strict=True)
     )
     return Days("made", "day", date(2022, 6, 1).toordinal() + np.arange(len(nodes)), nodes, nodes, "km")
+
+
+def judged(places=0.01, beyond=0.01, sizes=1.0, distances=HAND, times=TIMES):
+    """What is said of some distances where the tests have these p."""
+    nodes = (np.zeros((2, 2)),) * len(times)
+    tests = (OrderTest(0.5, p, 99) for p in (places, beyond, sizes))
+    each = Days("made", "day", np.array(times), nodes, nodes, "km")
+    return Drift(each, each.sizes, 0, 300, distances, None, *tests)
 
 
 def region(counts: list[int]) -> Region:
@@ -74,6 +85,44 @@ def test_sizes_alone_may_drift():
     found = measure_drift(days(np.full(24, 2.0), np.arange(40, 88, 2)))
     assert found.verdict == "sizes"
     assert "drifts in size" in found.sentence
+
+
+def test_days_up_to_a_week_apart_are_near():
+    found = judged()
+    assert (found.near, found.far) == pytest.approx(((1 + 2 + 3) / 3, (4 + 6 + 9) / 3))  # lags 1, 7, 1 and 8, 8, 9
+    assert found.growth == pytest.approx(19 / 6 - 1)
+
+
+@pytest.mark.parametrize(("growth", "verdict"), [(0.04, "little"), (0.06, "places")])
+def test_a_drift_by_less_than_5_percent_is_little(growth, verdict):
+    far = np.abs(TIMES[:, None] - TIMES[None]) > 7
+    assert judged(distances=1 + growth * far).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("p", "verdict"),
+    [
+        ((0.049, 0.049, 1.0), "places"),
+        ((0.05, 0.05, 1.0), "none"),
+        ((0.01, 0.06, 1.0), "none"),
+        ((0.06, 0.01, 1.0), "none"),
+        ((1.0, 1.0, 0.049), "sizes"),
+        ((1.0, 1.0, 0.05), "none"),
+    ],
+)
+def test_a_drift_is_what_chance_shows_in_less_than_5_percent_with_sizes_and_without(p, verdict):
+    assert judged(*p).verdict == verdict
+
+
+def test_the_trend_is_a_mean_over_a_week_or_a_sixth_of_the_time():
+    assert [judged(times=range(count)).window for count in (24, 61)] == [7, 10]
+
+
+def test_what_sizes_explain_goes_by_the_nodes_that_are_compared(monkeypatch):
+    seen = []
+    monkeypatch.setattr(drift, "beyond_sizes", lambda matrix, _, sizes: (seen.extend(sizes.tolist()), matrix)[1])
+    measure_drift(days(np.ones(14), np.arange(8, 22)), most_nodes=10)
+    assert seen == [8, 9, *[10] * 12]
 
 
 def test_days_far_between_are_near_if_none_are_nearer():

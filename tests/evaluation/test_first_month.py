@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dree.evaluation.first_month import LEAST_STOPS, date_of, first_month, month_drift
+from dree.evaluation.first_month import LEAST_STOPS, MonthDrift, date_of, first_month, month_drift
 from dree.evaluation.gromov_wasserstein import gromov_wasserstein
 
 pytest.importorskip("ot")
@@ -56,6 +56,23 @@ def test_the_same_number_of_stops_is_compared_of_every_day_and_small_days_are_le
     drift = month_drift(places, [*dates(10), *dates(2, "2026-05")])
     assert drift.stops == 30
     assert drift.days == (*range(9), 10, 11)
+
+
+def test_six_days_spread_over_the_first_month_stand_for_it():
+    places = discs(13, 12)
+    drift = month_drift(places, [*dates(12), "2026-05-01"])
+    by_hand = np.mean([gromov_wasserstein(places[12], places[other]) for other in (0, 2, 4, 7, 9, 11)])
+    assert drift.distances[12] == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_a_fifth_of_the_days_may_be_smaller_than_what_is_compared_and_no_more_than_50_stops_are():
+    assert month_drift([*discs(3, 12), *discs(7, 30)], dates(10)).stops == 12
+    assert month_drift(discs(4, 60), dates(4)).stops == 50
+
+
+def test_growth_is_that_of_the_last_days_and_of_none_in_the_first_month():
+    drift = MonthDrift(30, tuple(range(5)), np.array([1.0, 1, 1, 2, 3]), 2, 1.0, (1.0, 1.0))
+    assert (drift.growth(), drift.growth(1)) == (1.5, 2.0)
 
 
 def test_what_was_compared_on_another_day_is_not_compared_again(monkeypatch):

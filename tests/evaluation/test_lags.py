@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from dree.errors import DreeError
-from dree.evaluation.lags import Pairs, beyond_sizes, lag_curve, lag_means, moving_mean, order_test
+from dree.evaluation.lags import (
+    REPETITIONS,
+    SHUFFLES,
+    Pairs,
+    beyond_sizes,
+    lag_curve,
+    lag_means,
+    moving_mean,
+    order_test,
+)
 
 HAND = np.array([[0, 1, 4, 9], [1, 0, 2, 6], [4, 2, 0, 3], [9, 6, 3, 0]], dtype=float)
 
@@ -44,6 +53,29 @@ def test_bands_hold_the_mean_of_noise_and_the_curve_of_a_walk_leaves_that_of_ran
     inside = (still.shuffled[0] <= still.means) & (still.means <= still.shuffled[1])
     assert inside.mean() > 0.85
     assert (moving.means[:7] < moving.shuffled[0, :7]).all()
+
+
+def test_bands_are_of_weeks_with_other_weights_and_of_days_in_another_order():
+    days, weeks = np.arange(10), np.arange(10) // 7
+    matrix, generator = noise(10, 1), np.random.default_rng(5)
+
+    def means(distances, weights):
+        products = np.outer(weights, weights)
+        lags = range(1, 10)
+        return [np.average(np.diagonal(distances, lag), weights=np.diagonal(products, lag)) for lag in lags]
+
+    again, shuffled = [], []
+    for _ in range(20):
+        again.append(means(matrix, generator.exponential(size=2)[weeks]))
+        order = generator.permutation(10)
+        shuffled.append(means(matrix[np.ix_(order, order)], np.ones(10)))
+    curve = lag_curve(matrix, Pairs(days), seed=5, repetitions=20)
+    np.testing.assert_allclose(curve.band, np.percentile(again, (2.5, 97.5), axis=0))
+    np.testing.assert_allclose(curve.shuffled, np.percentile(shuffled, (2.5, 97.5), axis=0))
+
+
+def test_chance_is_tried_often_enough():
+    assert (REPETITIONS, SHUFFLES) == (999, 9999)
 
 
 def test_the_same_seed_gives_the_same_bands():

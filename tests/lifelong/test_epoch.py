@@ -39,8 +39,8 @@ class Watched(Learner):
         super().end(stream, epoch)
 
 
-def epoch_of(learner, epoch, batches=3):
-    return learn_epoch(learner, STREAM, epoch, 2, lambda batch: batch < batches)
+def epoch_of(learner, epoch, batches=3, stream=STREAM):
+    return learn_epoch(learner, stream, epoch, 2, lambda batch: batch < batches)
 
 
 def test_an_epoch_begins_learns_its_batches_and_ends():
@@ -58,10 +58,12 @@ def test_batches_are_of_the_epochs_own_task_unless_the_method_chooses():
 
 
 def test_every_batch_of_every_epoch_and_seed_has_its_own_instances_and_can_be_had_again():
+    steady = DriftStream("tsp", ("U", "U"), 3, sizes=(("U", 5),))  # or else other tasks would do
+
     def given(seed, epoch):
         learner = Watched(seed)
-        epoch_of(learner, epoch)
-        return [tuple(coords[0, :4].flatten().tolist()) for coords in learner.given]  # whatever their sizes
+        epoch_of(learner, epoch, stream=steady)
+        return [tuple(coords.flatten().tolist()) for coords in learner.given]
 
     every = [each for seed in (0, 1) for epoch in (1, 2) for each in given(seed, epoch)]
     assert len(set(every)) == len(every) == 12

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from dree.reproduce.flops import UNKNOWN_TO_TORCH, experience, published_flops, replay_flops
+from dree.reproduce import Choice, Found, experiment, flops
+from dree.reproduce.flops import UNKNOWN_TO_TORCH, attention_flops, experience, published_flops, replay_flops
+from dree.reproduce.scales import scale
 from dree.solvers import products
 
 
@@ -44,3 +49,22 @@ def test_operations_are_counted_whichever_library_multiplies(monkeypatch, base):
         monkeypatch.setattr(products, "_wide", lambda wide=wide: wide)
         counted.append(replay_flops(*experience(base, "tsp", 8, 16)))
     assert counted[0] == counted[1]
+
+
+def test_attention_is_two_products_of_two_operations_for_each_multiplication():
+    assert attention_flops((2, 3, 5, 7), (2, 3, 11, 7)) == 2 * 2 * (2 * 3 * 5 * 11 * 7)
+
+
+def test_the_table_has_forward_and_backward_of_32_instances_beside_the_papers_formula(monkeypatch, tmp_path):
+    monkeypatch.setattr(flops, "experience", lambda *_: (None, SimpleNamespace(actions=torch.zeros(32, 23))))
+    monkeypatch.setattr(flops, "replay_flops", lambda *_: (10**9, 3 * 10**9))
+    (table,) = experiment("flops").tables(Choice(scale("smoke")), Found({}, tmp_path))
+    assert [row.keys for row in table.rows] == [
+        (solver, problem, "20", returns)
+        for solver in ("POMO", "INViT")
+        for problem, returns in (("CVRP", "3"), ("TSP", "0"))
+    ]
+    assert [row.cells[0].ours for row in table.rows] == [3.0] * 4
+    printed = [2.84 + 3 * 0.00426, 2.73, 78.53 + 3 * 4.13, 78.53]
+    assert [row.cells[0].published for row in table.rows] == pytest.approx(printed)
+    assert flops.BATCH == 32

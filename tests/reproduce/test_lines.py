@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dree.evaluation.metrics import metrics
+from dree.data.published import published_metrics, published_region
+from dree.evaluation.metrics import METRICS, metrics
 from dree.experiments.engines.base import Job, Outcome
-from dree.experiments.naming import keyed_name
-from dree.reproduce import Choice, Found, experiment
-from dree.reproduce.base import laws_of
-from dree.reproduce.lines import EXACT, compared, over, sign_flip
+from dree.experiments.naming import keyed_name, method_title
+from dree.reproduce import EXPERIMENTS, Choice, Found, experiment
+from dree.reproduce.base import TITLES, laws_of
+from dree.reproduce.lines import EXACT, MetricsExperiment, compared, over, sign_flip
 from dree.reproduce.plan import make_plan
 from dree.reproduce.report import run_groups
 from dree.reproduce.scales import scale
@@ -22,6 +23,7 @@ from run_folders import run_with_gaps
 
 RIVALS = (("dree", "text"), ("fine-tuning", "official"))
 LAWS = ["E", "C", "G", "U", "R", "GM"]
+OF_METRICS = [each for each in EXPERIMENTS.values() if isinstance(each, MetricsExperiment)]
 
 
 @pytest.mark.parametrize(
@@ -170,3 +172,33 @@ def test_mt_ref_is_no_competitor_of_the_methods_beside_it():
     plan = make_plan([experiment("table1")], Choice(smoke, ("tsp",), orders=(1,)))
     (group,) = run_groups([Outcome(job, Path(job.name)) for job in plan.jobs], 0, smoke.options)
     assert set(group.references) == {"mt-ref"} < set(group.runs)
+
+
+@pytest.mark.parametrize("each", OF_METRICS, ids=lambda each: each.name)
+def test_what_the_paper_prints_beside_a_row_is_of_that_rows_own_runs(each):
+    for line in each.lines(Choice()):
+        row, run = line.published, line.runs[0]
+        columns = (*each.heads[:-1], "setting" if "setting" in row else "method")
+        assert [key.casefold() for key in line.keys] == [str(row[column]).casefold() for column in columns]
+        if run.scenario == "lade":
+            assert {TITLES[one.method] for one in line.runs} == {row["method"]}
+            assert "region" not in row or published_region(run.region, run.method) == row
+        elif each.name == "table1" and run.method != "mt-ref":  # over all orders, which no single run has
+            assert {(one.problem, method_title(one)) for one in line.runs} == {
+                (row["problem"], row["method"].casefold())
+            }
+        else:
+            found = published_metrics(
+                run.problem, method_title(run), run.scenario, run.order, run.base, run.tests == "finer"
+            )
+            assert {name: found[name] for name in METRICS} == {name: row[name] for name in METRICS}
+
+
+def test_mt_ref_is_trained_on_the_first_order_whichever_are_chosen():
+    lines = experiment("table1").lines(Choice(orders=(2, 3)))
+    assert {run.order for line in lines if "MT-Ref" in line.keys for run in line.runs} == {1}
+
+
+def test_the_finer_table_takes_what_runs_have_shown_on_the_finer_tests():
+    assert experiment("finer").tests == "finer"
+    assert {run.tests for run in experiment("finer").runs(Choice())} == {"finer"}

@@ -19,6 +19,7 @@ from dree.reproduce.scales import SCALES, scale
 from dree.settings import override
 
 EVERY = list(EXPERIMENTS.values())
+PAGE = Path(__file__).parents[2] / "docs/reproduce.md"
 PAPER = {  # trainings, as the paper's appendix and tables have them
     "table1": 42, "orders": 40, "table2": 10, "curves": 8, "table3": 12, "table4": 12, "ablation": 8, "lade": 25,
     "lade-regions": 25, "hyperparameters": 18, "finer": 8, "llrbc-frequency": 6, "mt-cumulative": 4, "overhead": 2,
@@ -135,6 +136,13 @@ def test_an_unknown_experiment_suggests():
 
 def test_the_paper_scale_is_the_papers_settings():
     assert SCALES["paper"].settings(method="dree", order=3) == RunSettings(method="dree", order=3)
+
+
+@pytest.mark.parametrize("name", ["small", "smoke"])
+def test_small_scales_have_the_epochs_that_are_documented(name):
+    epochs = SCALES[name].epochs
+    words = f"| `{name}` | {epochs['drift']} epochs, periodic {epochs['periodic']}, sudden {epochs['sudden']} |"
+    assert words in PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["small", "smoke"])

@@ -18,7 +18,7 @@ from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.problems.frame import FRAMES
 from dree.reproduce import Choice, Found, experiment
 from dree.reproduce.scales import scale
-from dree.reproduce.table2 import FRAMES_IN_WORDS
+from dree.reproduce.table2 import FRAMES_IN_WORDS, TITLES, Table2
 
 PLACES = np.random.default_rng(0).integers(900, 1000, (40, 2))  # away from the origin, so that frames differ
 FILE = "\n".join(
@@ -90,3 +90,30 @@ def test_what_was_done_in_one_frame_is_not_taken_for_the_other(tmp_path, choice,
 
 def test_every_frame_has_its_words():
     assert set(FRAMES_IN_WORDS) == set(FRAMES)
+
+
+@pytest.fixture
+def solved():
+    """What two methods did on three instances; the others did nothing."""
+    results = {(problem, method): {} for problem in ("cvrp", "tsp") for method in TITLES}
+    results["tsp", "dree"] = {"kroA100": (23410.2, 10.0), "rd400": (18337.2, 20.0)}
+    results["cvrp", "li"] = {"X-n101-k25": (30350.1, 30.0)}
+    return results
+
+
+def test_mean_gaps_stand_beside_those_of_the_same_method_and_library(solved):
+    table = Table2()._means(Choice(), solved)
+    cells = {row.keys[0]: row.cells for row in table.rows}
+    assert table.columns == ("CVRPLIB", "TSPLIB")
+    assert [cell.ours for cell in cells["DREE"]] == [None, (15.0, 5.0)]
+    assert [cell.published for cell in cells["DREE"]] == [(13.78, 6.4), (18.06, 9.4)]
+    assert cells["Li"][0].ours == (30.0, 0.0)
+
+
+def test_an_instance_stands_beside_the_same_instance_of_the_same_method(solved):
+    table = Table2()._details(Choice(), "tsp", solved)
+    rows = {row.keys[0]: dict(zip(table.columns, row.cells, strict=True)) for row in table.rows}
+    values = {column: (cell.ours, cell.published) for column, cell in rows["rd400"].items()}
+    assert values["DREE distance"] == (18337.2, 18235.69)
+    assert values["DREE gap"] == (20.0, 19.34)
+    assert values["Li gap"] == (None, 28.84)

@@ -52,6 +52,10 @@ def test_sizes_are_the_share_rounded_down_within_10_and_100(packages, ratio, siz
     assert resampled_size(packages, ratio) == size
 
 
+def test_cities_have_the_papers_shares():
+    assert RATIOS == {"sh": 0.3, "hz": 0.2, "jl": 0.6, "yt": 0.9, "cq": 0.7}
+
+
 @given(st.integers(10, 2000), st.sampled_from([*RATIOS.values()]))
 def test_sizes_are_exact_and_never_more_than_there_are(packages, ratio):
     exact = int(Decimal(str(ratio)) * packages)

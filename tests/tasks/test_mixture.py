@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from dree.errors import DreeError
-from dree.tasks import LAWS, ORDERS, SyntheticTask, capacity_for, make_stream, mix, principal, task_named
+from dree.tasks import LAWS, ORDERS, SPECS, SyntheticTask, capacity_for, make_stream, mix, principal, task_named
+from dree.tasks.dice import Dice
 
 SCALES = {"U": 20, "R": 20, "E": 50, "G": 50, "C": 100, "GM": 100}
 
@@ -101,6 +102,19 @@ def test_each_group_follows_its_own_law_in_order(problem):
         distinct = [len({round(x, 5) for x in part[:, 0].tolist()}) for part in (row[:60], row[60:])]
         assert distinct[0] > 55
         assert distinct[1] <= 13  # ceil(sqrt(30 * 5)) columns at most
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_groups_are_drawn_one_after_the_other_by_the_specification_of_the_task(problem, spec):
+    groups = (("R", 8), ("GM", 30))
+    found = SyntheticTask(problem, groups, spec).sample(3, generator())
+    again = generator()
+    depot = Dice(3, again).uniform(2) if problem == "cvrp" else None
+    coords, demands = zip(*(LAWS[law].draw(3, size, again, depot, spec) for law, size in groups), strict=True)
+    assert torch.equal(found.coords[:, -38:], torch.cat(coords, dim=1))
+    if problem == "cvrp":
+        assert torch.equal(found.coords[:, 0], depot)
+        assert torch.equal(found.demands[:, 1:], torch.cat(demands, dim=1))
 
 
 def test_demands_of_a_group_depend_on_the_depot_of_the_instance():

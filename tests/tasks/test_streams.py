@@ -94,6 +94,10 @@ def test_sudden_changes_exchange_the_papers_three_pairs_of_intervals():
     assert sudden.ends(500)
 
 
+def test_exchanged_intervals_of_a_short_stream_are_rounded_not_cut():
+    assert SuddenStream("tsp", ORDERS[1], 50).swaps() == [(1, 37, 1), (6, 26, 3), (14, 41, 5)]
+
+
 @given(st.integers(10, 1000))
 def test_exchanged_intervals_scale_without_overlap(fifths):
     stream = SuddenStream("tsp", ORDERS[1], 5 * fifths)
