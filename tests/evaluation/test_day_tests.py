@@ -30,7 +30,7 @@ def stream(days=34, packages=30, region="sh-1"):
 
 
 def test_days_are_solved_as_well_as_the_papers_own_tasks():
-    assert RECIPE == Recipe(count=1000, seed=1, iterations=2000)
+    assert Recipe(count=1000, seed=1, iterations=2000) == RECIPE
 
 
 @given(st.integers(1, 1000), st.integers(1, 20))

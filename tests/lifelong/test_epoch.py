@@ -58,7 +58,7 @@ def test_batches_are_of_the_epochs_own_task_unless_the_method_chooses():
 
 
 def test_every_batch_of_every_epoch_and_seed_has_its_own_instances_and_can_be_had_again():
-    steady = DriftStream("tsp", ("U", "U"), 3, sizes=(("U", 5),))  # or else other tasks would do
+    steady = DriftStream("tsp", ("U",) * 4, 3, sizes=(("U", 5),))  # or else other tasks would do
 
     def given(seed, epoch):
         learner = Watched(seed)
