@@ -81,12 +81,13 @@ def test_the_standard_recipe_is_that_of_the_shipped_sets(problem, tasks, count, 
 
 @pytest.mark.parametrize("key", available(FILES), ids=lambda key: key.name)
 def test_a_shipped_set_begins_with_what_its_law_draws_by_the_recorded_recipe(key):
+    """To single precision: another processor may round a sine or a logarithm otherwise."""
     recipe = recipe_of(key, known_entry(key, FILES), {})
     generator = torch.Generator().manual_seed(generator_seed(recipe.seed, key))
     drawn = task_named(key.task, key.problem, key.spec).sample(recipe.count, generator)
     stored = load_set(key, FILES).instances
     assert len(stored) == recipe.count
-    assert torch.equal(stored.coords[:3], drawn.coords[:3])
+    torch.testing.assert_close(stored.coords[:3], drawn.coords[:3], rtol=0, atol=1e-6)
     if key.problem == "cvrp":
         assert torch.equal(stored.demands[:3], drawn.demands[:3])
         assert torch.equal(stored.capacity[:3], drawn.capacity[:3])

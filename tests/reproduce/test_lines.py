@@ -184,9 +184,8 @@ def test_what_the_paper_prints_beside_a_row_is_of_that_rows_own_runs(each):
             assert {TITLES[one.method] for one in line.runs} == {row["method"]}
             assert "region" not in row or published_region(run.region, run.method) == row
         elif each.name == "table1" and run.method != "mt-ref":  # over all orders, which no single run has
-            assert {(one.problem, method_title(one)) for one in line.runs} == {
-                (row["problem"], row["method"].casefold())
-            }
+            of_runs = {(one.problem, method_title(one)) for one in line.runs}
+            assert of_runs == {(row["problem"], row["method"].casefold())}
         else:
             found = published_metrics(
                 run.problem, method_title(run), run.scenario, run.order, run.base, run.tests == "finer"

@@ -95,6 +95,13 @@ def test_seeds_orders_and_problems_are_those_chosen():
     assert len(plan.jobs) == 4 * 2 * 2
 
 
+@pytest.mark.parametrize("name", ["table2", "overhead"])
+def test_what_is_about_single_solvers_is_of_the_first_seed_alone(name, tmp_path):
+    choice = Choice(scale("smoke"), ("tsp",), seeds=(7, 8), libraries=tmp_path)
+    assert {run.seed for run in experiment(name).runs(choice)} == {7}
+    assert choice.with_first_seed().seeds == (7,)
+
+
 @pytest.mark.parametrize("each", [e for e in EVERY if isinstance(e, MetricsExperiment)], ids=lambda e: e.name)
 def test_every_published_row_has_its_line_and_every_line_its_published_row(each):
     lines = each.lines(Choice())

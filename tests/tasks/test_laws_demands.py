@@ -129,9 +129,7 @@ def test_lone_nodes_of_a_small_mixture_get_the_demands_of_a_full_one(n):
 
 
 def test_an_official_mixture_too_small_for_its_clusters_has_the_demands_of_a_full_one():
-    full, small = (
-        draw("GM", 500, 100, "official")[1][:, 5:].double(),
-        draw("GM", 6000, 12, "official")[1][:, 5].double(),
-    )
+    full = draw("GM", 500, 100, "official")[1][:, 5:].double()
+    small = draw("GM", 6000, 12, "official")[1][:, 5].double()
     assert small.mean().item() == pytest.approx(full.mean().item(), abs=0.25)
     assert small.std().item() == pytest.approx(full.std().item(), rel=0.1)

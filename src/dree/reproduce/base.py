@@ -45,7 +45,6 @@ class Choice:
         laws = {} if changes.get("scenario") == LADE else {"spec": self.spec}
         return self.scale.settings(**{**laws, **self.everywhere, **changes})
 
-
     def with_first_seed(self) -> Choice:
         """The same with the first seed alone, for what is about single solvers."""
         return replace(self, seeds=self.seeds[:1])
