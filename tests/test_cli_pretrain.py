@@ -63,6 +63,8 @@ def test_a_run_that_is_given_another_problem_or_size_is_refused_in_words(pretrai
         invoke("run", "--preset", "demo", "--start", out, "--problem", "tsp", "--out", tmp_path / "run")
     with pytest.raises(DreeError, match=r"another network than the run: its layers is 1, the run's 2\."):
         invoke("run", "--preset", "demo", "--start", out, "--set", "solver.layers=2", "--out", tmp_path / "run")
+    with pytest.raises(DreeError, match="has base omni, the run has invit"):
+        invoke("run", "--preset", "demo", "--start", out, "--solver", "invit", "--out", tmp_path / "run")
 
 
 def test_a_run_is_not_resumed_as_a_pretraining_nor_the_other_way_round(pretrained, tmp_path):

@@ -180,7 +180,7 @@ def run(
     if "options.without" in changes:
         check_ablation(changes.get("method", preset(preset_name).method))
     if "start" in changes:
-        changes = {**network_of(Path(changes["start"])), **changes}
+        changes = {**network_of(Path(changes["start"]), changes.get("base")), **changes}
     chosen = changed_preset(preset_name, changes)
     path = out or Path("runs") / run_name(chosen, preset_name)
     with _interruptible(path):

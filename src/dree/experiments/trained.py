@@ -53,10 +53,14 @@ def first_solver(settings: RunSettings) -> Solver:
     return solver
 
 
-def network_of(path: Path) -> dict[str, Any]:
-    """The settings that a run must share with a solver to start from it: its problem, its kind and its size."""
+def network_of(path: Path, base: str | None = None) -> dict[str, Any]:
+    """The settings that a run must share with a solver to start from it: its problem, its kind and its size.
+
+    Not the size where another kind is asked for, which has other settings; such a run is refused when it starts.
+    """
     settings = load_trained(path).settings
-    return {"problem": settings.problem, "base": settings.base, "solver": dict(settings.solver)}
+    size = {"solver": dict(settings.solver)} if base in (None, settings.base) else {}
+    return {"problem": settings.problem, "base": settings.base, **size}
 
 
 def start_record(settings: RunSettings) -> dict[str, Any]:
