@@ -120,6 +120,17 @@ def test_every_link_of_the_site_leads_somewhere_and_nothing_is_fetched_from_else
             assert not anchor or there not in pages or unquote(anchor) in pages[there].names, f"no {link}"
 
 
+def test_the_site_has_nothing_that_commands_have_made(tmp_path, monkeypatch):
+    """Such as the demo's page, to which no page of the repository links."""
+    pytest.importorskip("mkdocs")
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    hooks = importlib.import_module("site_hooks")
+    for name in ("runs", "site", "src"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(hooks, "ROOT", tmp_path.parent)
+    assert re.findall(r"\]\((.*)\)", hooks._folder_page(tmp_path)) == ["src/"]
+
+
 def test_the_site_has_what_pages_link_to_outside_docs(site):
     assert (site / "results/small-stream/index.html").is_file()
     assert (site / "results/small-stream/dree-0/gaps.csv").is_file()

@@ -23,6 +23,8 @@ DOCS, README = "docs", "README.md"
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(?<=\]\()(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?(?=\))")
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"
+IGNORED = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+MADE = {name.removeprefix("/") for name in IGNORED}  # by commands: no part of the repository
 CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 
 
@@ -102,6 +104,7 @@ def _built_in(path: str, config: MkDocsConfig) -> File:
 def _folder_page(folder: Path) -> str:
     """A folder's README, if it has one, with links to the rest of the folder below."""
     names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in folder.iterdir())
+    names = [name for name in names if name not in MADE]
     links = [f"- [{name}]({quote(name)})" for name in names if not name.startswith((".", "__")) and name != README]
     if README not in names:
         return "\n".join([UNSEARCHED, f"# {folder.relative_to(ROOT)}", "", *links, ""])
