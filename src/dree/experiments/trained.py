@@ -58,7 +58,7 @@ def network_of(path: Path, base: str | None = None) -> dict[str, Any]:
 
     Not the size where another kind is asked for, which has other settings; such a run is refused when it starts.
     """
-    settings = load_trained(path).settings
+    settings = (_run_of(path) if path.is_file() else RunFolder.open(path)).settings()
     size = {"solver": dict(settings.solver)} if base in (None, settings.base) else {}
     return {"problem": settings.problem, "base": settings.base, **size}
 
@@ -116,10 +116,15 @@ def _from_folder(path: Path, say: Callable[[str], object]) -> tuple[RunFolder, d
 
 def _from_file(path: Path) -> tuple[RunFolder, dict[str, Any]]:
     state = load_checkpoint(path)
+    return _run_of(path), state
+
+
+def _run_of(path: Path) -> RunFolder:
+    """The run that a checkpoint file belongs to."""
     run = path.resolve().parent.parent
     if not (run / "manifest.json").is_file():
         raise DreeError(
             f"{path} is not in the folder of its run, whose manifest.json says what the solver is. "
             "Put it back into RUN/checkpoint, with its manifest in RUN."
         )
-    return RunFolder.open(run), state
+    return RunFolder.open(run)
