@@ -17,7 +17,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "dree"
 LAYERS = [
     {"errors"},
     {"bars", "files", "randomness", "registry", "settings"},
-    {"compiled", "kernels", "problems"},
+    {"compiled", "cuda", "kernels"},
+    {"problems"},
     {"tasks", "solvers"},
     {"data"},
     {"lifelong"},

@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from dree.kernels.parts import real_nodes
 
@@ -24,29 +25,36 @@ def residual_norm(x_BND: Tensor, y_BND: Tensor, gain: Tensor, bias: Tensor, size
 
 
 class _ResidualNorm(torch.autograd.Function):
-    """Statistics in single precision, whatever that of the tensors."""
+    """Statistics in single precision, whatever that of the tensors.
+
+    All programs of the backward pass add to one gradient of gain and bias, which the forward pass has made zero.
+    """
 
     @staticmethod
     def forward(ctx: Any, x_BND: Tensor, y_BND: Tensor, gain: Tensor, bias: Tensor, sizes_B: Tensor | None) -> Tensor:
         batch, nodes, width = x_BND.shape
         out, normed = torch.empty_like(x_BND), torch.empty_like(x_BND)
         scale = torch.empty(batch, width, device=x_BND.device)
+        ctx.sums = torch.empty(2, width, device=x_BND.device)
         _forward_kernel[_grid(batch, width)](
-            x_BND, y_BND.contiguous(), gain, bias, out, normed, scale, sizes_B, nodes, width, **_tile(nodes)
+            x_BND, y_BND.contiguous(), gain, bias, out, normed, scale, ctx.sums, sizes_B, nodes, width, **_tile(nodes)
         )
         ctx.save_for_backward(normed, scale, gain, sizes_B)
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         normed, scale, gain, sizes_B = ctx.saved_tensors
         batch, nodes, width = normed.shape
         to_sum = torch.empty_like(normed)
-        partial = torch.empty(2, batch, width, device=normed.device)
+        sums, ctx.sums = ctx.sums, None
+        if sums is None:  # not the first pass through a graph that was retained
+            sums = torch.zeros(2, width, device=normed.device)
         _backward_kernel[_grid(batch, width)](
-            upstream[0].contiguous(), normed, scale, gain, to_sum, partial, sizes_B, batch, nodes, width, **_tile(nodes)
+            upstream[0].contiguous(), normed, scale, gain, to_sum, sums, sizes_B, nodes, width, **_tile(nodes)
         )
-        to_gain, to_bias = partial.sum(1)
+        to_gain, to_bias = sums
         return to_sum, to_sum, to_gain, to_bias, None
 
 
@@ -68,6 +76,7 @@ def _forward_kernel(  # type: ignore[no-untyped-def]
     out_ptr,
     normed_ptr,
     scale_ptr,
+    sums_ptr,  # out [2, width]: zero
     sizes_ptr,  # [B], or None
     nodes,
     width,
@@ -93,18 +102,20 @@ def _forward_kernel(  # type: ignore[no-untyped-def]
     tl.store(out_ptr + cell, out.to(out_ptr.dtype.element_ty), mask=inside)
     tl.store(normed_ptr + cell, normed.to(normed_ptr.dtype.element_ty), mask=inside)
     tl.store(scale_ptr + instance * width + channel, scale, mask=wide)
+    if tl.program_id(1) == 0:
+        tl.store(sums_ptr + channel, tl.zeros([CHANNELS], tl.float32), mask=wide)
+        tl.store(sums_ptr + width + channel, tl.zeros([CHANNELS], tl.float32), mask=wide)
 
 
-@triton.jit(do_not_specialize=["batch", "nodes"])
+@triton.jit(do_not_specialize=["nodes"])
 def _backward_kernel(  # type: ignore[no-untyped-def]
     upstream_ptr,
     normed_ptr,
     scale_ptr,
     gain_ptr,
     to_sum_ptr,
-    partial_ptr,
+    sums_ptr,  # out [2, width], zero before: the gradients of gain and bias
     sizes_ptr,  # [B], or None
-    batch,
     nodes,
     width,
     NODES: tl.constexpr,
@@ -128,5 +139,5 @@ def _backward_kernel(  # type: ignore[no-untyped-def]
     if sizes_ptr is not None:
         to_sum = tl.where(exists, to_sum, 0.0)
     tl.store(to_sum_ptr + cell, to_sum.to(to_sum_ptr.dtype.element_ty), mask=inside)
-    tl.store(partial_ptr + instance * width + channel, slope, mask=wide)
-    tl.store(partial_ptr + (batch + instance) * width + channel, level, mask=wide)
+    tl.atomic_add(sums_ptr + channel, slope, mask=wide, sem="relaxed")
+    tl.atomic_add(sums_ptr + width + channel, level, mask=wide, sem="relaxed")

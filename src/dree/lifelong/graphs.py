@@ -5,7 +5,8 @@ A graph belongs to the shapes of its inputs. The first call with new shapes capt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -38,10 +39,37 @@ class Graphs:
     def __init__(self, flat: FlatParameters) -> None:
         self.flat = flat
         self._lanes: list[Lane] = []
+        self._elsewhere: list[Lane] = []  # lanes of the work that is done beside the rest
+        self._aside = torch.cuda.Stream(flat.weights.device)  # type: ignore[no-untyped-call]
+        self._began: torch.cuda.Event | None = None
 
     def forget(self) -> None:
         """Capture everything anew from now on."""
         self._lanes.clear()
+        self._elsewhere.clear()
+
+    def begin(self) -> None:
+        """What is now under way on the device is all that work done `beside` the rest will wait for."""
+        self._began = torch.cuda.current_stream().record_event()
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """What is done here waits for nothing that came after `begin`, and what comes after waits for it.
+
+        So memory may pass from either side to the other: whoever gets it has waited for who had it.
+        """
+        here = torch.cuda.current_stream()
+        if self._began is None:
+            self._began = here.record_event()
+        self._aside.wait_event(self._began)
+        self._lanes, self._elsewhere = self._elsewhere, self._lanes
+        try:
+            with torch.cuda.stream(self._aside):
+                yield
+        finally:
+            self._lanes, self._elsewhere = self._elsewhere, self._lanes
+            here.wait_stream(self._aside)
+            self._began = None
 
     def differentiate(
         self, name: str, work: Work, pieces: Sequence[tuple[Tensor, ...]], seed: int

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,6 +103,8 @@ class Learner:
 
     def learn(self, new: Instances) -> Progress:
         """Learn one batch of new instances; of several processes that are given the same one, each its share."""
+        if self._graphs is not None:
+            self._graphs.begin()
         lesson = self.attempt(self.together.share(new), "solve")
         own = loss = self.loss(lesson)
         with in_hook(self.method, "replay"):
@@ -215,6 +218,10 @@ class Learner:
 
         tensors = [(*instances.tensors(), *inputs) for instances, inputs in pieces]
         return self._graphs.differentiate(name, on_tensors, tensors, named_seed(self.seed, *self._draw(purpose)))
+
+    def beside(self) -> AbstractContextManager[None]:
+        """For what a method does in `replay` that needs nothing of the lesson: a CUDA device does both side by side."""
+        return nullcontext() if self._graphs is None else self._graphs.beside()
 
     def encode(self, instances: Instances, solver: Solver | None = None) -> Any:
         """The solver's encoding (or another solver's) in the learner's precision, with gradient."""

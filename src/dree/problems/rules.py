@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dree import kernels
 from dree.problems.instances import Instances
 
 
@@ -89,9 +90,14 @@ class Rules(ABC):
 
     def cost(self, instances: Instances, actions_BPT: Tensor) -> Tensor:
         """Euclidean length of the closed walk: [B, P]."""
+        coords = instances.coords
+        if kernels.serve(coords.device) and coords.dtype == torch.float32 and not coords.requires_grad:
+            from dree.kernels.cost import walk_lengths
+
+            return walk_lengths(coords, actions_BPT, from_depot=self.first_customer > 0)
         walk = self.closed(actions_BPT)
         index = walk.flatten(1)[..., None].expand(-1, -1, 2)
-        points = instances.coords.gather(1, index).view(*walk.shape, 2)
+        points = coords.gather(1, index).view(*walk.shape, 2)
         legs = points - points.roll(-1, dims=2)
         return legs.square().sum(-1).sqrt().sum(-1)
 

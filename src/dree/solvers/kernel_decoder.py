@@ -17,8 +17,9 @@ from dree.kernels.gradient import scores_kernel
 from dree.kernels.layout import rollout_layout, scores_layout, tiles
 from dree.kernels.rollout import rollout_kernel
 from dree.problems import Instances
+from dree.solvers import warp_rollout
 from dree.solvers.capture import captured
-from dree.solvers.decoding import ENDLESS, Decoder
+from dree.solvers.decoding import ENDLESS, AnyTape, Decoder
 from dree.solvers.kernel_gradients import compiled_for, decoder_gradients, roomy
 from dree.solvers.kernel_imitation import imitation
 
@@ -50,10 +51,17 @@ class KernelDecoder(Decoder):
         generator: torch.Generator | None,
         *,
         record: bool,
-    ) -> tuple[Tensor, tuple[Tensor, KernelTape] | None]:
+    ) -> tuple[Tensor, tuple[Tensor, AnyTape] | None]:
         """All tours in one kernel."""
         packed, load_query, offset = (tensor.detach() for tensor in self.tensors)
         batch, tours = starts_BP.shape
+        if record and generator is not None and warp_rollout.serves(packed, self.heads, tours, clip):
+            sampled = warp_rollout.recorded_rollout(self.tensors, instances, starts_BP, longest, clip, generator)
+            return sampled.actions, (sampled.actions, sampled)
+        if not record and warp_rollout.serves(packed, self.heads, tours, clip, record=False):
+            actions, lengths = warp_rollout.rollout(self.tensors, instances, starts_BP, longest, clip, generator)
+            _check_ended(lengths)
+            return actions, None
         nodes, steps = packed.shape[1], longest - 1
         starts = starts_BP.contiguous()
         actions = torch.zeros(batch, tours, longest, dtype=torch.int64, device=packed.device)
@@ -95,8 +103,7 @@ class KernelDecoder(Decoder):
             **compiled_for(packed, self.heads),
         )
         if not record:
-            if not captured(packed.device) and not (lengths > 0).all():  # a loss will not be finite, that is enough
-                raise DreeError(ENDLESS)
+            _check_ended(lengths)
             return actions, None
         return actions, (actions, KernelTape(self, starts, actions, log_prob, lengths - 1, tape, logsum, loads))
 
@@ -109,6 +116,12 @@ class KernelDecoder(Decoder):
         if compiled_for(teacher.tensors[0], teacher.heads) != compiled_for(self.tensors[0], self.heads):
             return None
         return imitation(self.heads, self.tensors, teacher.tensors, instances, actions_BPT, clip)
+
+
+def _check_ended(lengths_BP: Tensor) -> None:
+    """Of tours that are not recorded: of others a loss will not be finite, that is enough."""
+    if not captured(lengths_BP.device) and not (lengths_BP > 0).all():
+        raise DreeError(ENDLESS)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from dree import kernels
 from dree.solvers.base import existing
+from dree.solvers.precision import autocast_precision
 from dree.solvers.products import Linear, linear
 
 ATTENTION_NODES = 128  # up to this many nodes, a kernel attends to what is on a CUDA device
@@ -41,9 +42,10 @@ class EncoderLayer(nn.Module):
         out for them is finite, means nothing, and must be given no gradient.
         """
         exact = nodes_BND.dtype
-        attended = self_attention(self.query_key_value(nodes_BND).to(exact), self.heads, sizes_B)
+        joint, nodes_BND = _branch(nodes_BND, self.query_key_value)
+        attended = self_attention(joint.to(exact), self.heads, sizes_B)
         nodes_BND = self.norm1(nodes_BND, _before_norm(self.combine, attended).to(exact), sizes_B)
-        hidden: Tensor = _Relu.apply(self.expand(nodes_BND.flatten(0, 1)))  # type: ignore[no-untyped-call]
+        hidden, nodes_BND = _branch(nodes_BND, self.expand, positive=True)
         change = _before_norm(self.contract, hidden).view_as(nodes_BND)
         normed: Tensor = self.norm2(nodes_BND, change.to(exact), sizes_B)
         return normed
@@ -51,6 +53,19 @@ class EncoderLayer(nn.Module):
     def products(self) -> dict[str, Tensor]:
         """The weights of its matrix products, by name."""
         return {name: weight for name, weight in self.named_parameters() if not name.startswith("norm")}
+
+
+def _branch(nodes_BND: Tensor, to: nn.Linear, *, positive: bool = False) -> tuple[Tensor, Tensor]:
+    """Where a residual block begins: a linear map, or its positive part, and the nodes themselves."""
+    low = autocast_precision(nodes_BND.device)
+    if kernels.serve(nodes_BND.device) and nodes_BND.dtype == to.weight.dtype and low in (None, nodes_BND.dtype):
+        from dree.kernels.branch import branch
+
+        return branch(nodes_BND, to.weight, to.bias if positive else None)
+    if not positive:
+        return to(nodes_BND), nodes_BND
+    hidden: Tensor = _Relu.apply(to(nodes_BND.flatten(0, 1)))  # type: ignore[no-untyped-call]
+    return hidden, nodes_BND
 
 
 def _before_norm(of: nn.Linear, x: Tensor) -> Tensor:

@@ -118,26 +118,27 @@ class DREE(Method):
 
     def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
         """Behaviour replay, and instance replay where it is due, of one remembered batch."""
+        losses = []
+        with learner.beside():
+            new_slot = self.buffer.offer(learner.chance("reservoir"))
+            slots = self.buffer.sample(1, learner.chance("experience"))
+            old = self.buffer.items[slots[0]] if slots else None
+            if old is not None and self.options.without != "br":
+                alpha = alpha_of(learner.solver.rules.name, self.options.alpha)
+                losses.append(alpha * self.behaviour_replay(learner, old))
         # What is kept of a batch is the policy that solved it, so it is taken before the optimiser's step.
-        new_slot = self.buffer.offer(learner.chance("reservoir"))
         self._to_keep = [] if new_slot is None else [(new_slot, Experience.of(learner.solver, lesson))]
         self._share = []
-        if not len(self.buffer):
+        if old is None:
             return None
-        (slot,) = self.buffer.sample(1, learner.chance("experience"))
-        old = self.buffer.items[slot]
-        losses = []
-        if self.options.without != "br":
-            alpha = alpha_of(learner.solver.rules.name, self.options.alpha)
-            losses.append(alpha * self.behaviour_replay(learner, old))
         if self.interval.is_due(learner.batches + 1):
             again = learner.attempt(old.instances, "replay")
             if self.options.without != "pir":
                 losses.append(self.options.beta * learner.loss(again))
             found = Experience.of(learner.solver, again)
             self._share = [old.improved_by(found).float().mean()]
-            if self.options.without != "ee" and slot != new_slot:
-                self._to_keep.append((slot, old.enhanced(found)))
+            if self.options.without != "ee" and slots[0] != new_slot:
+                self._to_keep.append((slots[0], old.enhanced(found)))
         return sum(losses[1:], losses[0]) if losses else None
 
     def behaviour_replay(self, learner: Learner, old: Experience) -> Tensor:
