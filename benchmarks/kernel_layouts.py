@@ -1,4 +1,4 @@
-"""How the decoder's kernels are best cut on this GPU: each way of cutting them, timed, the fastest first.
+"""How the decoder's Triton kernels are best cut on this GPU: each way of cutting them, timed, the fastest first.
 
     python benchmarks/kernel_layouts.py [--problem cvrp] [--sizes 70,100] [--tiles 128,64+16,64+32+16]
         [--rows 64x4,32x2,16x1] [--stages 1,3] [--registers 0,168] [--batch 256] [--workers 8] [--best 6]
@@ -30,7 +30,7 @@ from dree.experiments import load_solver
 from dree.experiments.shipped import SHIPPED, shipped_folder
 from dree.kernels.layout import Layout, gradient_layout, rollout_layout, tiles
 from dree.randomness import named_generator
-from dree.solvers import kernel_decoder, kernel_gradients
+from dree.solvers import kernel_decoder, kernel_gradients, warp_rollout
 from dree.solvers.kernel_decoder import KernelDecoder, KernelTape
 from dree.solvers.precision import in_precision
 from dree.tasks import principal
@@ -66,6 +66,7 @@ def milliseconds(case: Case, batch: int, repeats: int, device: str, precision: s
         mock.patch.object(kernel_decoder, "tiles", return_value=case.tiles),
         mock.patch.object(kernel_gradients, "tiles", return_value=case.tiles),
         mock.patch.object(cut, f"{case.kernel}_layout", return_value=case.layout),
+        mock.patch.object(warp_rollout, "serves", return_value=False),
     ):
         launched(case, 1, device, precision)()
         with lock:

@@ -119,7 +119,7 @@ class DREE(Method):
     def replay(self, learner: Learner, lesson: Lesson) -> Tensor | None:
         """Behaviour replay, and instance replay where it is due, of one remembered batch."""
         losses = []
-        with learner.beside():
+        with learner.beside():  # the buffer as well: it takes what the last batch left only now
             new_slot = self.buffer.offer(learner.chance("reservoir"))
             slots = self.buffer.sample(1, learner.chance("experience"))
             old = self.buffer.items[slots[0]] if slots else None

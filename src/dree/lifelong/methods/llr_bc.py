@@ -90,9 +90,10 @@ class LLRBC(Method):
         chosen = torch.randperm(len(self.replayed), generator=learner.chance("experience"))[: self.options.sample]
         steps = sorted((self.replayed[row] for row in chosen.tolist()), key=attrgetter("shape"))
         by_size = groupby(steps, key=lambda step: len(step.instances))
-        distances = [each for size, alike in by_size for each in self._distances(learner, size, list(alike))]
         alpha = alpha_of(learner.solver.rules.name, self.options.alpha)
-        return alpha * torch.stack(distances).sum() / len(steps)
+        with learner.beside():
+            distances = [each for size, alike in by_size for each in self._distances(learner, size, list(alike))]
+            return alpha * torch.stack(distances).sum() / len(steps)
 
     def _distances(self, learner: Learner, size: int, steps: list[Step]) -> list[Tensor]:
         """How far the policy is from some steps of batches of one size, in pieces.
