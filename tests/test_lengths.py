@@ -7,6 +7,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src/dree"
 LINES, FUNCTION = 300, 60  # of a file, and of a body
+CHARACTERS = 120  # of a line; in Python the linter counts them
 
 
 def long_functions(code: str) -> list[str]:
@@ -28,6 +29,13 @@ def test_a_file_has_at_most_300_lines():
     counts = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE.rglob("*.py")}
     assert len(counts) > 200
     assert {str(path): count for path, count in counts.items() if count > LINES} == {}
+
+
+def test_a_line_in_cuda_has_at_most_120_characters():
+    paths = [*SOURCE.rglob("*.cu*"), *Path(__file__).parent.rglob("*.h")]
+    assert len(paths) > 4
+    long = [(path.name, line) for path in paths for line in path.read_text().splitlines() if len(line) > CHARACTERS]
+    assert long == []
 
 
 def test_the_body_of_a_function_has_at_most_60_lines_unless_it_is_a_kernel():

@@ -382,7 +382,6 @@ DEVICE float first_of(Word word) { return on_cpu::low(word); }
 DEVICE float second_of(Word word) { return on_cpu::high(word); }
 DEVICE float exp2_of(float x) { return on_cpu::flushed(std::exp2(on_cpu::flushed(x))); }
 DEVICE float log2_of(float x) { return std::log2(on_cpu::flushed(x)); }
-DEVICE float inverse_root_of(float x) { return 1 / std::sqrt(on_cpu::flushed(x)); }
 DEVICE float inverse_of(float x) { return on_cpu::flushed(1 / on_cpu::flushed(x)); }
 
 DEVICE Word product(Word x, Word y) {
@@ -488,11 +487,6 @@ static __attribute__((noinline)) bool anywhere(bool x, DREE_PLACE) {
     for (int l = 0; l < on_cpu::LANES; ++l) *lanes[l] = any;
   });
   return mine;
-}
-
-static __attribute__((noinline)) void warp_together(DREE_PLACE) {
-  void* none = nullptr;
-  on_cpu::together("warp_together", place, none, on_cpu::nothing<void*>);
 }
 
 static __attribute__((noinline)) void block_together(DREE_PLACE) {

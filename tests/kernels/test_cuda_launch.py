@@ -2,10 +2,6 @@
 
 import ctypes
 import struct
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -36,14 +32,11 @@ class Compiler:
 
     version, architectures = "13.0", frozenset({"sm_90"})
 
-    def __init__(self, seconds=0.0):
-        self.seconds, self.calls = seconds, []
+    def __init__(self):
+        self.calls = 0
 
     def compile(self, name, text, headers, architecture, defines):
-        self.calls.append((name, dict(defines)))
-        time.sleep(self.seconds)
-        if defines.get("WRONG"):
-            raise DreeError("wrong")
+        self.calls += 1
         assert text == cuda.SOURCES[name]
         assert headers == cuda.HEADERS
         return f"{name} {architecture} {sorted(defines.items())}".encode()
@@ -94,6 +87,12 @@ class Library:
             self.cuFuncGetParamInfo = parameter
 
 
+def forget():
+    """As in a new process."""
+    for each in (cuda._able, cuda._code, cuda._kernel):
+        each.cache_clear()
+
+
 @pytest.fixture
 def compiler(monkeypatch, tmp_path):
     """A machine with a device, and nothing compiled yet."""
@@ -103,9 +102,9 @@ def compiler(monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: -1)  # the CPU's tensors say so
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: SimpleNamespace(cuda_stream=5))
-    monkeypatch.setattr(cuda, "_builds", {})
-    monkeypatch.setattr(cuda, "_kernels", {})
-    return found
+    forget()
+    yield found
+    forget()
 
 
 @pytest.fixture
@@ -127,7 +126,12 @@ def test_a_source_is_compiled_with_its_headers_and_definitions():
 @needs_nvrtc
 @pytest.mark.parametrize(("tiles", "routed"), VARIANTS)
 def test_the_decoders_kernels_compile(tiles, routed):
-    assert b"rollout" in cuda.compile_source("rollout.cu", "sm_90", TILES=tiles, ROUTED=routed, CLIP=10)
+    size = {"TILES": tiles, "ROUTED": routed}
+    assert b"rollout" in cuda.compile_source("rollout.cu", "sm_90", CLIP=10, **size)
+    assert b"rollout" in cuda.compile_source("rollout.cu", "sm_90", CLIP=10, HALF=1, SAMPLE=0, RECORD=0, **size)
+    gradient = cuda.compile_source("gradient.cu", "sm_90", **size)
+    assert b"attention_gradient" in gradient
+    assert b"pointer_gradient" in gradient
 
 
 @needs_nvrtc
@@ -136,19 +140,6 @@ def test_what_the_compiler_says_is_told():
         nvrtc.compiler().compile("tiny.cu", TINY, TWO, "sm_90", {})
     with pytest.raises(DreeError, match="for sm_1 -DPLUS=1"):
         nvrtc.compiler().compile("tiny.cu", TINY, TWO, "sm_1", {"PLUS": 1})
-
-
-@needs_nvrtc
-def test_a_process_that_compiles_in_the_background_ends_well(tmp_path):
-    text = """
-import time, torch
-from dree import cuda
-torch.cuda.current_device, torch.cuda.get_device_capability = (lambda: 0), (lambda device: (9, 0))
-cuda.prepare(("rollout.cu", {"TILES": tiles, "ROUTED": 1, "CLIP": 10}) for tiles in (5, 6, 7, 8))
-time.sleep(0.3)
-"""
-    done = subprocess.run([sys.executable, "-c", text], env={"DREE_CACHE": str(tmp_path)}, capture_output=True)
-    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_where_nvrtc_is_looked_for(monkeypatch, tmp_path):
@@ -171,7 +162,7 @@ def test_where_nvrtc_is_looked_for(monkeypatch, tmp_path):
     assert str(tmp_path / "a/nvidia/cuda_nvrtc/lib/libnvrtc.so.12") in nvrtc._places("[1-9]*")
 
 
-def test_what_was_compiled_is_kept_and_checked(compiler, library, monkeypatch, tmp_path):
+def test_what_was_compiled_is_kept_and_checked(compiler, library, tmp_path):
     cuda.kernel("rollout.cu", "rollout", TILES=7, CLIP=10)
     assert cuda.kernel("rollout.cu", "rollout", CLIP=10, TILES=7) is cuda.kernel(
         "rollout.cu", "rollout", TILES=7, CLIP=10
@@ -180,14 +171,13 @@ def test_what_was_compiled_is_kept_and_checked(compiler, library, monkeypatch, t
     assert file.name.startswith("rollout-10-7-sm_90-")
 
     def again():
-        monkeypatch.setattr(cuda, "_builds", {})
-        monkeypatch.setattr(cuda, "_kernels", {})
+        forget()
         cuda.kernel("rollout.cu", "rollout", TILES=7, CLIP=10)
-        return len(compiler.calls)
+        return compiler.calls
 
     assert again() == 1
     for damage in (b"", b"too short", file.read_bytes()[:-1], file.read_bytes() + b"x", b"\1" + file.read_bytes()[1:]):
-        before = len(compiler.calls)
+        before = compiler.calls
         file.write_bytes(damage)
         assert (again(), again()) == (before + 1, before + 1)
     file.unlink()
@@ -198,7 +188,7 @@ def test_what_was_compiled_is_kept_and_checked(compiler, library, monkeypatch, t
 
 def test_the_name_of_what_is_kept_says_what_it_depends_on(compiler, monkeypatch):
     def name(source="rollout.cu", architecture="sm_90", **defines):
-        return cuda.Build(source, architecture, tuple(defines.items())).file().name
+        return cuda._file(source, architecture, tuple(defines.items())).name
 
     names = [name(), name("warp.cuh"), name(architecture="sm_100"), name(A=1), name(B=1), name(A=1, B=1)]
     compiler.version = "13.1"
@@ -215,36 +205,14 @@ def test_no_place_to_keep_anything_is_no_matter(compiler, library, monkeypatch, 
     assert len(library.loaded) == 1
 
 
-def test_kernels_are_compiled_once_in_the_background(compiler, library):
-    compiler.seconds = 0.2
-    cuda.prepare([("rollout.cu", {"A": a}) for a in range(3)])
-    threads = [threading.Thread(target=cuda.kernel, args=("rollout.cu", "rollout"), kwargs={"A": a}) for a in (0, 0, 2)]
-    for thread in threads:
-        thread.start()
-    cuda.kernel("rollout.cu", "rollout", A=1)
-    for thread in threads:
-        thread.join()
-    assert sorted(defines["A"] for _, defines in compiler.calls) == [0, 1, 2]
-    assert len(library.loaded) == 3
-
-
-def test_errors_in_the_background_are_for_those_who_ask(compiler, library):
-    cuda.prepare([("rollout.cu", {"WRONG": 1}), ("rollout.cu", {"WRONG": 0})])
-    cuda.kernel("rollout.cu", "rollout", WRONG=0)
-    with pytest.raises(DreeError, match="wrong"):
-        cuda.kernel("rollout.cu", "rollout", WRONG=1)
-
-
 def test_arguments_of_a_launch(compiler, library):
     kernel = cuda.kernel("rollout.cu", "rollout")
     tensors = torch.ones(3), torch.ones(2, dtype=torch.int64)
-    kernel.launch((7, 9), 64, 100, tensors[0], -5, tensors[1], 0.1, 2**31 - 1, True)
+    kernel.launch((7, 9), 64, 100, tensors[0], -5, tensors[1], 2**31 - 1)
     grid, threads, shared, stream, words = library.launches[0]
     assert (grid, threads, shared, stream) == ((7, 9), 64, 100, 5)
-    formats = ["Q", "i", "Q", "f", "i", "i"]
-    values = [struct.unpack(form, word[: struct.calcsize(form)])[0] for form, word in zip(formats, words, strict=True)]
-    pointers = [tensor.data_ptr() for tensor in tensors]
-    assert values == [pointers[0], -5, pointers[1], torch.tensor(0.1).item(), 2**31 - 1, 1]
+    values = [struct.unpack("<q" if at in (0, 2) else "<i4x", word)[0] for at, word in enumerate(words)]
+    assert values == [tensors[0].data_ptr(), -5, tensors[1].data_ptr(), 2**31 - 1]
     assert not library.allowed
 
 
@@ -285,8 +253,10 @@ def test_errors_of_the_driver(compiler, library):
 
 
 def test_which_devices_are_served(compiler, library, monkeypatch):
+    compiler.architectures = frozenset({"sm_80", "sm_90", "sm_100", "sm_120"})
+
     def served(capability=(9, 0), cuda_version="13.0"):
-        cuda._able.cache_clear()
+        forget()
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
         monkeypatch.setattr(torch.version, "cuda", cuda_version)
         return cuda.serve(torch.device("cuda", 0))
@@ -294,8 +264,9 @@ def test_which_devices_are_served(compiler, library, monkeypatch):
     assert served()
     assert not cuda.serve(torch.device("cpu"))
     assert not served(capability=(8, 0))
-    assert not served(capability=(12, 0))  # the compiler does not know it
+    assert served(capability=(10, 0))
+    assert not served(capability=(10, 3))  # the compiler does not know it
+    assert not served(capability=(12, 0))  # its blocks have less shared memory
     assert not served(cuda_version=None)
     monkeypatch.setattr(cuda, "the_driver", lambda: ctypes.CDLL("there-is-no-such-library"))
     assert not served()
-    cuda._able.cache_clear()

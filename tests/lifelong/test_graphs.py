@@ -7,7 +7,8 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from dree.lifelong import graphs
+from conftest import small_solver
+from dree.lifelong import DREE, Learner, graphs
 from dree.lifelong.flat import FlatParameters
 
 
@@ -88,9 +89,14 @@ def test_what_is_done_beside_the_rest_knows_only_what_was_done_before(device, ca
 
 def test_work_beside_the_rest_has_its_own_lanes(device, captured):
     """Whatever happens there; and a lane shares no memory with another."""
+
+    def fail():
+        work_on(captured, "replay")
+        raise ZeroDivisionError
+
     work_on(captured, "lesson")
-    with pytest.raises(KeyError), captured.beside():
-        work_on(captured, "replay", device.lanes["nothing"])
+    with pytest.raises(ZeroDivisionError), captured.beside():
+        fail()
     assert device.current().known == {"lesson", "replay"}
     work_on(captured, "again")
     with captured.beside():
@@ -110,7 +116,15 @@ def test_what_did_not_begin_waits_for_all_that_is_under_way(device, captured):
     work_on(captured, "lesson")
     with captured.beside():
         work_on(captured, "replay")
+    work_on(captured, "between")
     with captured.beside():
         work_on(captured, "second")
     assert device.knew["replay"] == {"lesson"}
-    assert device.knew["second"] == {"lesson", "replay"}
+    assert device.knew["second"] == {"lesson", "replay", "between"}
+
+
+def test_where_nothing_is_captured_it_is_done_where_it_stands(device):
+    learner = Learner(small_solver("tsp"), DREE())
+    here = device.current()
+    with learner.beside():
+        assert device.current() is here

@@ -84,12 +84,12 @@ class Kernel:
         self._shared_bytes = SHARED_BYTES
         self._layouts: dict[tuple[type, ...], struct.Struct] = {}
 
-    def launch(self, grid: tuple[int, int], threads: int, shared_bytes: int, *args: Tensor | int | float) -> None:
-        """Start it on PyTorch's current stream: tensors as pointers, other numbers as C's `int` and `float`.
+    def launch(self, grid: tuple[int, int], threads: int, shared_bytes: int, *args: Tensor | int) -> None:
+        """Start it on PyTorch's current stream: tensors as pointers, numbers as C's `int`.
 
         This may be recorded in a CUDA graph. As with PyTorch's own kernels, an error in it shows at some later call.
         """
-        values: list[int | float] = []
+        values: list[int] = []
         for i, each in enumerate(args):
             if isinstance(each, Tensor):
                 if each.get_device() != self._device or not each.is_contiguous():
@@ -120,7 +120,7 @@ class Kernel:
 
     def _layout(self, kinds: tuple[type, ...]) -> struct.Struct:
         """Of arguments in 8 bytes each."""
-        formats = ["Q" if issubclass(kind, Tensor) else "f4x" if kind is float else "i4x" for kind in kinds]
+        formats = ["Q" if issubclass(kind, Tensor) else "i4x" for kind in kinds]
         sizes = [8 if each == "Q" else 4 for each in formats]
         if self._sizes not in (None, sizes):
             raise ValueError(f"{self._name} takes arguments of {self._sizes} bytes, not {sizes}")

@@ -11,7 +11,8 @@ constexpr int QUERY_ROW = WORDS * 4 + 16;  // bytes
 // The rows of one group into shared memory as they are.
 DEVICE void lay_out(unsigned char* to, const Word* nodes, int group, int count) {
   for (int i = threadIdx.x; i < count * WORDS; i += blockDim.x)
-    *reinterpret_cast<Word*>(to + i / WORDS * QUERY_ROW + i % WORDS * 4) = nodes[(i / WORDS * GROUPS + group) * WORDS + i % WORDS];
+    *reinterpret_cast<Word*>(to + i / WORDS * QUERY_ROW + i % WORDS * 4) =
+        nodes[(i / WORDS * GROUPS + group) * WORDS + i % WORDS];
 }
 
 KERNEL(32 * HEADS, TILES < 4 || (TILES == 4 && ROUTED) ? 2 : 1)
@@ -33,7 +34,8 @@ attention_gradient(const Word* __restrict__ nodes,         // [B, N, G, D]
   Stage* stages = reinterpret_cast<Stage*>(memory);
   Tours& of_tours = *reinterpret_cast<Tours*>(stages + STAGES);
   unsigned char *keys = reinterpret_cast<unsigned char*>(&of_tours + 1), *values = keys + HEADS * MATRIX;
-  unsigned char *pointers = values + HEADS * MATRIX, *last = pointers + HEADS * MATRIX, *start = last + NODES * QUERY_ROW;
+  unsigned char *pointers = values + HEADS * MATRIX, *last = pointers + HEADS * MATRIX;
+  unsigned char* start = last + NODES * QUERY_ROW;
   const int lane = threadIdx.x % 32, head = threadIdx.x / 32, g = lane / 4, q = lane % 4;
   const long long instance = blockIdx.y;
   const States states = states_of(instance, lengths, weights, actions, tours, longest, of_tours);
@@ -110,7 +112,8 @@ attention_gradient(const Word* __restrict__ nodes,         // [B, N, G, D]
       upstream[r][0] = packed(x[0], x[1]);
       upstream[r][1] = packed(x[2], x[3]);
       uint2 read = *reinterpret_cast<const uint2*>(stage.read[begin + g + 8 * r] + own * 2);
-      float sum = -first_of(read.x) * x[0] - second_of(read.x) * x[1] - first_of(read.y) * x[2] - second_of(read.y) * x[3];
+      float sum = -first_of(read.x) * x[0] - second_of(read.x) * x[1];
+      sum = sum - first_of(read.y) * x[2] - second_of(read.y) * x[3];
       sum += from_neighbour(sum, 1);
       sum += from_neighbour(sum, 2);
 #pragma unroll

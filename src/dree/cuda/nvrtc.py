@@ -19,7 +19,7 @@ TRIAL = b'extern "C" __global__ void trial() {}'
 
 
 class Nvrtc:
-    """The compiler in a library, which several threads may use at a time."""
+    """The compiler in a library."""
 
     def __init__(self, library: Any) -> None:
         self._library = library

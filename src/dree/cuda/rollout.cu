@@ -229,7 +229,8 @@ rollout(const Word* __restrict__ nodes,            // [B, N, G, D]
 #pragma unroll
             for (int i = 0; i < 8; ++i) {
               int r = i / 2 % 2;
-              if (allowed[r] >> (4 * t + i / 4 * 2 + i % 2) & 1) highest[h][r] = fmaxf(highest[h][r], match[i / 4][i % 4]);
+              if (allowed[r] >> (4 * t + i / 4 * 2 + i % 2) & 1)
+                highest[h][r] = fmaxf(highest[h][r], match[i / 4][i % 4]);
             }
           }
 #pragma unroll

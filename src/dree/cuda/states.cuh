@@ -50,8 +50,8 @@ struct States {
 };
 
 // The states of an instance. All of a block's threads take part, and must wait for each other before they use them.
-DEVICE States states_of(long long instance, const int* lengths, const float* weights, const long long* actions, int tours,
-                        int longest, Tours& of) {
+DEVICE States states_of(long long instance, const int* lengths, const float* weights, const long long* actions,
+                        int tours, int longest, Tours& of) {
   long long first = instance * tours;
   int most = 0;
   for (int tour = threadIdx.x; tour < tours; tour += blockDim.x) {

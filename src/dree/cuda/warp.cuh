@@ -46,12 +46,6 @@ DEVICE float log2_of(float x) {
   return y;
 }
 
-DEVICE float inverse_root_of(float x) {
-  float y;
-  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 DEVICE float inverse_of(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -128,7 +122,6 @@ DEVICE float from_lane(float x, int lane) { return __shfl_sync(0xffffffffu, x, l
 DEVICE float from_neighbour(float x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
 DEVICE int from_neighbour(int x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
 DEVICE bool anywhere(bool x) { return __any_sync(0xffffffffu, x); }
-DEVICE void warp_together() { __syncwarp(); }
 DEVICE void block_together() { __syncthreads(); }
 
 // BYTES from device to shared memory, meanwhile; zeros where they are not valid. 16 bytes, or 8 or 4.
@@ -153,14 +146,9 @@ DEVICE void copies_done() {
 
 // Four neighbouring numbers in device memory grow; they are aligned to 16 bytes.
 DEVICE void grow4(float* at, const float (&by)[4]) {
-#if __CUDA_ARCH__ >= 900
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at), "f"(by[0]), "f"(by[1]), "f"(by[2]),
                "f"(by[3])
                : "memory");
-#else
-#pragma unroll
-  for (int i = 0; i < 4; ++i) atomicAdd(at + i, by[i]);
-#endif
 }
 
 // The upper half of a product.

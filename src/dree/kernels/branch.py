@@ -20,8 +20,8 @@ ROWS, COLUMNS = 64, 128  # of one program
 def branch(x_BND: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """A linear map, with a bias the positive part of it; and the nodes, for the residual.
 
-    The gradients of both are written over, so nobody else may need them once both are there. Of a residual's sum they
-    are one tensor at first: that of the nodes waits while the other way back through the block is gone.
+    The gradients of both are written over, so nobody else may need them once both are there. A residual's sum gives one
+    tensor to both ways back; that is safe, as it is written over here, when the way through the block has been gone.
     """
     mapped: Tensor
     mapped, x_BND = _Branch.apply(x_BND, weight, bias)  # type: ignore[no-untyped-call]

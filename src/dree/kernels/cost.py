@@ -55,12 +55,12 @@ def _length_kernel(  # type: ignore[no-untyped-def]
         leg = base + tl.arange(0, STEPS)  # to the action of that number
         before = leg - 1
         if FROM_DEPOT:
-            left, reached = (leg > 0) & (leg <= steps), leg < steps  # else it is the depot
+            leaves, reaches = (leg > 0) & (leg <= steps), leg < steps  # a node of the tour; else it is the depot
         else:
             before = tl.where(leg == 0, steps - 1, before)
-            left, reached = leg < steps, leg < steps
-        left = tl.load(actions_ptr + before[None, :], mask=exists[:, None] & left[None, :], other=0)
-        reached = tl.load(actions_ptr + leg[None, :], mask=exists[:, None] & reached[None, :], other=0)
+            leaves, reaches = leg < steps, leg < steps
+        left = tl.load(actions_ptr + before[None, :], mask=exists[:, None] & leaves[None, :], other=0)
+        reached = tl.load(actions_ptr + leg[None, :], mask=exists[:, None] & reaches[None, :], other=0)
         x = tl.load(coords_ptr + 2 * left) - tl.load(coords_ptr + 2 * reached)
         y = tl.load(coords_ptr + 2 * left + 1) - tl.load(coords_ptr + 2 * reached + 1)
         total += tl.sqrt_rn(x * x + y * y)  # nought where there is no leg: it leads from node 0 to node 0

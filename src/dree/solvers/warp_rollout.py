@@ -61,6 +61,7 @@ class WarpTape:
         to_start = torch.zeros_like(to_last) if groups > 4 else to_last
         to_load_query = offset.new_zeros(load_query.shape)
         routed, tiles = groups == 4, _tiles(nodes)
+        # Bytes of shared memory, see states.cuh and gradient.cu.
         of_states = STATES * (2 * TILE * tiles + 16 + STATE_BYTES) + 12 * TILE * tiles
         of_nodes = TILE * tiles * (3 * 2 * WIDTH + (groups - 3) * (2 * WIDTH + 16))
         cuda.kernel("gradient.cu", "attention_gradient", TILES=tiles, ROUTED=int(routed)).launch(
@@ -152,7 +153,7 @@ def rollout(
         seed = torch.randint(2**62, (1,), generator=generator, device=packed.device)
     results = (actions, unused, lengths, *[unused] * 4)
     modes = {"HALF": int(packed.dtype == torch.float16), "SAMPLE": int(generator is not None), "RECORD": 0}
-    _launch((packed, load_query, offset), instances, starts_BP, longest, clip, seed, results, modes)
+    _launch((packed, load_query, offset), instances, starts_BP, longest, clip, seed, results, **modes)
     return actions, lengths
 
 
@@ -164,14 +165,14 @@ def _launch(
     clip: float,
     seed: Tensor,
     results: tuple[Tensor, ...],
-    modes: dict[str, int] | None = None,
+    **modes: int,
 ) -> None:
     """Start the kernel, with a warp for every 16 tours, and at most a warp for every 16 nodes in a block."""
     _, nodes, groups, _ = tensors[0].shape
     batch, tours = starts_BP.shape
     tiles, warps = _tiles(nodes), -(-tours // TILE)
     blocks = -(-warps // tiles)
-    cuda.kernel("rollout.cu", "rollout", TILES=tiles, ROUTED=int(groups == 4), CLIP=int(clip), **(modes or {})).launch(
+    cuda.kernel("rollout.cu", "rollout", TILES=tiles, ROUTED=int(groups == 4), CLIP=int(clip), **modes).launch(
         (blocks, batch),
         32 * -(-warps // blocks),
         TILE * tiles * (3 * 2 * WIDTH + 8) + 4 * WIDTH,
