@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
@@ -109,3 +111,20 @@ def test_a_solver_solves_by_these_kernels(problem, monkeypatch):
     longest = min(each.actions.shape[-1] for each in (tours, exact))
     assert (tours.actions[..., :longest] == exact.actions[..., :longest]).all(-1).double().mean() > 0.8
     torch.testing.assert_close(tours.costs.mean(), exact.costs.mean(), rtol=0.01, atol=0)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in exp2")  # of Triton's: infinity is right there
+def test_the_benchmark_times_these_kernels_and_the_other_way_triton(problem, monkeypatch):
+    monkeypatch.setattr(pomo, "kernels_serve", lambda *_: True)
+    path = Path(__file__).parents[2] / "benchmarks/warp_kernels.py"
+    spec = importlib.util.spec_from_file_location("benchmarks_warp_kernels", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    works = benchmark.works(problem, 6, 1, torch.device("cpu"))
+    assert isinstance(works["rollout"](), WarpTape)
+    log_prob, gradients = works["gradient"]()
+    assert log_prob.isfinite().all()
+    assert all(each.isfinite().all() for each in gradients)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warp_rollout, "serves", lambda *_, **__: False)
+        assert not isinstance(benchmark.works(problem, 6, 1, torch.device("cpu"))["rollout"](), WarpTape)
