@@ -66,6 +66,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("These kernels need a CUDA device, and there is none.")
     table = Table(title=f"{options.batch} instances, {torch.cuda.get_device_name()}, torch {torch.__version__}")
     for heading in ("kernel", "problem", "n", "Triton, ms", "CUDA C++, ms", "ratio"):
         table.add_column(heading, justify="right")

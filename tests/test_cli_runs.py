@@ -35,3 +35,17 @@ def test_a_run_that_was_never_tested_is_named_and_left_out_of_the_metrics(tmp_pa
 def test_a_run_that_is_given_twice_counts_once(tmp_path):
     one = run(tmp_path / "one")
     assert "mean of" not in invoke("metrics", one, one.parent / "." / one.name)
+
+
+def test_files_beside_runs_are_left_out_aloud(tmp_path):
+    """As a shell's star finds them."""
+    one, notes = run(tmp_path / "one"), tmp_path / "README.md"
+    notes.write_text("Notes.")
+    shown = [
+        invoke("metrics", one, notes),
+        invoke("plot", "curves", one, notes, "--out", tmp_path / "curves.png"),
+    ]
+    assert all(f"Left out: {notes}, which is a file." in each.replace("\n", " ").replace("  ", " ") for each in shown)
+    assert (tmp_path / "curves.png").is_file()
+    with pytest.raises(DreeError, match=r"README\.md"):
+        invoke("metrics", notes)

@@ -30,7 +30,7 @@ def metrics(
 
     found: list[RunMetrics] = []
     untested: list[UntestedError] = []
-    for path in {path.resolve(): path for path in runs}.values():  # each once
+    for path in {path.resolve(): path for path in _folders(runs)}.values():  # each once
         try:
             found += run_metrics(path)
         except UntestedError as error:
@@ -47,6 +47,15 @@ def metrics(
         say(f"CSV: {write_csv(csv_file, metrics_rows(found, over))}")
 
 
+def _folders(paths: list[Path]) -> list[Path]:
+    """What a shell's star finds beside runs, such as a README, is left out."""
+    folders = [path for path in paths if not path.is_file()]
+    for path in paths:
+        if folders and path not in folders:
+            say(f"Left out: {path}, which is a file.")
+    return folders or paths
+
+
 def curves(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs: other methods, other problems.")],
     out: Annotated[Path, typer.Option(help="Where to draw: .png, .pdf or .svg.")] = Path("curves.png"),
@@ -55,7 +64,7 @@ def curves(
     from dree.report import save
     from dree.report.run_curves import run_curves
 
-    save(run_curves(runs), out)
+    save(run_curves(_folders(runs)), out)
     say(f"Curves: {out}")
 
 

@@ -178,6 +178,9 @@ def test_a_sound_solver_passes_the_check(tmp_path):
         "padded gradient": 1e-4,
         "imitation": 1e-3,
     }
+    padded = [each["value"] for each in findings if each["what"].startswith("padded") and each["precision"] == "fp32"]
+    assert len(padded) == 2 * len({(each["problem"], each["n"]) for each in findings})
+    assert max(padded) < 1e-12  # in double precision on a CPU, where no rounding can take it over the bar
     assert "The fast path computes what the twin does." in shown
     assert "What each line compares: README.md, 'On your machine'." in shown.replace("\n", " ")
     explained = README.read_text(encoding="utf-8").partition("### On your machine")[2]

@@ -95,6 +95,17 @@ def test_other_data_are_not_overwritten_unless_told_and_then_nothing_old_is_left
     assert (kept.path / "gaps.csv").read_bytes() == (other / "gaps.csv").read_bytes()
 
 
+def test_what_is_kept_is_not_kept_a_second_time_by_mistake(tmp_path):
+    root = tmp_path / "results"
+    (kept,) = collect([kept_run(tmp_path / "run")], root, "mine")
+    before = everything(root)
+    with pytest.raises(DreeError, match=r"is kept already.*--group"):
+        collect([kept.path], root)
+    assert everything(root) == before
+    (again,) = collect([kept.path], root, "another")
+    assert again.new
+
+
 def test_two_different_runs_do_not_take_one_place(tmp_path):
     runs = [kept_run(tmp_path / "one", last=1.0), kept_run(tmp_path / "two", last=2.0)]
     with pytest.raises(DreeError, match="Two of these runs would both be"):

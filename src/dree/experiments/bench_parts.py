@@ -47,10 +47,17 @@ def twin_step(solver: Solver, settings: LearnerSettings) -> Callable[[Instances]
 
 
 def random_learner(
-    base: str, problem: str, method: Method, precision: str, device: torch.device, *, captured: bool = True
+    base: str,
+    problem: str,
+    method: Method,
+    precision: str,
+    device: torch.device,
+    *,
+    captured: bool = True,
+    exact: bool = False,
 ) -> Learner:
-    """A learner with a random network of full size."""
-    solver = make_solver(problem, base).to(device)
+    """A learner with a random network of full size; an exact one has weights in double precision."""
+    solver = make_solver(problem, base).to(device, torch.float64 if exact else torch.float32)
     solver.captures_itself = solver.captures_itself and captured
     learner = Learner(solver, method, build(LearnerSettings, {**solver.learning, "precision": precision}))
     if not captured:

@@ -38,6 +38,8 @@ def collect(runs: Sequence[Path], root: Path, group: str | None = None, force: b
     contents: dict[Path, dict[str, bytes]] = {}
     for path in runs:
         folder = RunFolder.open(path)
+        if group is None and path.resolve().is_relative_to(root.resolve()):
+            raise DreeError(f"{path} is kept already. To keep it in another group too, name that with --group.")
         target = root / (group or "-".join(stream_words(folder.settings()))) / kept_name(folder)
         content = _content(folder)
         if contents.setdefault(target, content) != content:

@@ -1,7 +1,7 @@
 """Tours, and the gradient of sampled ones, by kernels in CUDA C++: POMO's decoder where it computes in 16 bits.
 
-They do what `KernelDecoder` does by Triton for any precision and size, in less than half the time: each warp makes 16
-tours, or has one head's part of the gradient, with all it knows of them in its registers.
+They do, faster, what `KernelDecoder` does by Triton for any precision and size: each warp makes 16 tours, or has one
+head's part of the gradient, with all it knows of them in its registers.
 
 Shapes: B instances, P tours, N nodes, G groups of them, D width, H heads, T actions of the longest tour.
 """
