@@ -74,6 +74,13 @@ def test_unmeasured_epochs_are_left_out():
     assert axes.get_title(loc="right") == "best 3.00, last 4.00"
 
 
+def test_small_gaps_are_not_called_nought():
+    (axes,) = learning_curves(range(4), {"U": [2.0, 0.0048, -1e-14, 0.006]}, {}).axes
+    assert axes.get_title(loc="right") == "best 0.00, last 0.01"
+    (axes,) = learning_curves(range(3), {"U": [2.0, 0.0048, 0.006]}, {}).axes
+    assert axes.get_title(loc="right") == "best 0.0048, last 0.01"
+
+
 @pytest.mark.parametrize(
     ("curves", "kind", "label"),
     [

@@ -239,8 +239,13 @@ def draw_curve(
         clip_on=False,
     )
     if label_best:
-        words = f"best {gap[best]:z.2f}, last {_known(gap)[-1]:z.2f}"
+        words = f"best {_short(gap[best])}, last {_short(_known(gap)[-1])}"
         axes.set_title(words, loc="right", fontsize=TICK, color=MUTED, pad=4)
+
+
+def _short(gap: float) -> str:
+    """In two decimals, or in four where only these show anything."""
+    return f"{gap:z.4f}" if 0.00005 <= abs(gap) < 0.005 else f"{gap:z.2f}"
 
 
 def legend_height(methods: Sequence[str], width: float) -> float:
