@@ -62,22 +62,15 @@ attention_gradient(const Word* __restrict__ nodes,         // [B, N, G, D]
   for (int t = 0; t < TILES; ++t)
 #pragma unroll
     for (int i = 0; i < 8; ++i) to_key[t][i / 4][i % 4] = to_value[t][i / 4][i % 4] = 0;
+  auto copy = [&](Stage& to, int first) { copy_states<true>(to, states, first, tape, attended, logsums, actions, loads); };
 #pragma unroll
-  for (int i = 0; i < STAGES - 1; ++i)
-    copy_states<true>(stages[i], states, i * STAGE, tape, attended, logsums, actions, loads);
+  for (int i = 0; i < STAGES - 1; ++i) copy(stages[i], i * STAGE);
 
   int slot = 0;
 #pragma unroll 1
   for (int base = 0; base < states.total; base += GROUP) {
     const int begin = base % STAGE;
-    if (begin == 0) {
-      copies_done<STAGES - 2>();
-      block_together();
-      copy_states<true>(stages[slot == 0 ? STAGES - 1 : slot - 1], states, base + (STAGES - 1) * STAGE, tape, attended,
-                        logsums, actions, loads);
-    }
-    const Stage& stage = stages[slot];
-    if (begin == STAGE - GROUP) slot = slot == STAGES - 1 ? 0 : slot + 1;
+    const Stage& stage = stage_of(stages, base, slot, copy);
     const unsigned char* given_rows = stage.tape[begin];
 
     Word query[2][2];
@@ -223,22 +216,15 @@ pointer_gradient(const long long* __restrict__ actions,  // [B, P, T]
   for (int t = 0; t < TILES; ++t)
 #pragma unroll
     for (int i = 0; i < 8; ++i) to_pointer[t][i / 4][i % 4] = 0;
+  auto copy = [&](Stage& to, int first) { copy_states<false>(to, states, first, tape, attended, nullptr, nullptr, nullptr); };
 #pragma unroll
-  for (int i = 0; i < STAGES - 1; ++i)
-    copy_states<false>(stages[i], states, i * STAGE, tape, attended, nullptr, nullptr, nullptr);
+  for (int i = 0; i < STAGES - 1; ++i) copy(stages[i], i * STAGE);
 
   int slot = 0;
 #pragma unroll 1
   for (int base = 0; base < states.total; base += GROUP) {
     const int begin = base % STAGE;
-    if (begin == 0) {
-      copies_done<STAGES - 2>();
-      block_together();
-      copy_states<false>(stages[slot == 0 ? STAGES - 1 : slot - 1], states, base + (STAGES - 1) * STAGE, tape, attended,
-                         nullptr, nullptr, nullptr);
-    }
-    const Stage& stage = stages[slot];
-    if (begin == STAGE - GROUP) slot = slot == STAGES - 1 ? 0 : slot + 1;
+    const Stage& stage = stage_of(stages, base, slot, copy);
 
     float weight[2][2];  // of states 2q and 2q + 1 of either half of the group
 #pragma unroll

@@ -92,6 +92,20 @@ DEVICE void copy_states(Stage& to, const States& states, int first, const Word* 
   copies_begun();
 }
 
+// Waits for the group of states that begins at `base`, and says which stage it is in; `copy` begins to fill another, with
+// the states from some number on. `slot` is the stage in use, at first 0.
+template <class Copy>
+DEVICE const Stage& stage_of(Stage* stages, int base, int& slot, Copy copy) {
+  if (base % STAGE == 0) {
+    copies_done<STAGES - 2>();
+    block_together();
+    copy(stages[slot == 0 ? STAGES - 1 : slot - 1], base + (STAGES - 1) * STAGE);
+  }
+  const Stage& stage = stages[slot];
+  if (base % STAGE == STAGE - GROUP) slot = slot == STAGES - 1 ? 0 : slot + 1;
+  return stage;
+}
+
 // Where a lane's row of four matrices of 8 x 8 of a group's first nodes starts on the tape: as the left factor [states,
 // nodes], and, turned, as the left factor [nodes, states].
 DEVICE int states_first(int lane) { return lane % 16 * TAPE_ROW + lane / 16 * 16; }
