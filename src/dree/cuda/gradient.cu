@@ -62,7 +62,9 @@ attention_gradient(const Word* __restrict__ nodes,         // [B, N, G, D]
   for (int t = 0; t < TILES; ++t)
 #pragma unroll
     for (int i = 0; i < 8; ++i) to_key[t][i / 4][i % 4] = to_value[t][i / 4][i % 4] = 0;
-  auto copy = [&](Stage& to, int first) { copy_states<true>(to, states, first, tape, attended, logsums, actions, loads); };
+  auto copy = [&](Stage& to, int first) {
+    copy_states<true>(to, states, first, tape, attended, logsums, actions, loads);
+  };
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) copy(stages[i], i * STAGE);
 
@@ -216,7 +218,9 @@ pointer_gradient(const long long* __restrict__ actions,  // [B, P, T]
   for (int t = 0; t < TILES; ++t)
 #pragma unroll
     for (int i = 0; i < 8; ++i) to_pointer[t][i / 4][i % 4] = 0;
-  auto copy = [&](Stage& to, int first) { copy_states<false>(to, states, first, tape, attended, nullptr, nullptr, nullptr); };
+  auto copy = [&](Stage& to, int first) {
+    copy_states<false>(to, states, first, tape, attended, nullptr, nullptr, nullptr);
+  };
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) copy(stages[i], i * STAGE);
 
