@@ -92,8 +92,8 @@ DEVICE void copy_states(Stage& to, const States& states, int first, const Word* 
   copies_begun();
 }
 
-// Waits for the group of states that begins at `base`, and says which stage it is in; `copy` begins to fill another, with
-// the states from some number on. `slot` is the stage in use, at first 0.
+// Waits for the group of states that begins at `base`, and says which stage it is in; `copy` begins to fill another,
+// with the states from some number on. `slot` is the stage in use, at first 0.
 template <class Copy>
 DEVICE const Stage& stage_of(Stage* stages, int base, int& slot, Copy copy) {
   if (base % STAGE == 0) {
