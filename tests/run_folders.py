@@ -6,6 +6,7 @@ from bisect import bisect_right
 from pathlib import Path
 
 from dree.experiments import DEMO, RunFolder, RunSettings
+from dree.files import write_json
 from dree.lifelong.checkpoint import save_checkpoint
 from dree.settings import override
 from dree.solvers import make_solver
@@ -40,3 +41,12 @@ def write_all_gaps(folder: RunFolder, matrix: list[list[float]], tested: list[in
     """A gap matrix with a row for every epoch after which the run was tested."""
     every = sorted({*range(0, tested[-1], folder.settings().test_every), *tested})
     folder.write_gaps(every, [matrix[bisect_right(tested, epoch) - 1] for epoch in every], tasks)
+
+
+def write_evaluation(folder: RunFolder, gaps: dict[str, float], **other: object) -> Path:
+    """What `dree evaluate --json` writes about the last solver of a run, as far as it is read."""
+    settings, (epochs, _, _) = folder.settings(), folder.gaps()
+    library = {"tsp": "tsplib", "cvrp": "cvrplib"}[settings.problem]
+    own = {"library": library, "problem": settings.problem, "method": settings.method, "epoch": epochs[-1]}
+    rows = [{"instance": name, "gap_unrounded": gap, "gap_rounded": gap + 1} for name, gap in gaps.items()]
+    return write_json(folder.path / f"{library}.json", {**own, "frame": "fit", "augment": 1, "rows": rows, **other})

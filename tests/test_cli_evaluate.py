@@ -12,8 +12,9 @@ from command_line import invoke
 from dree.data import load_test
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
+from dree.experiments import RunFolder
 from dree.experiments.trained import load_trained
-from run_folders import demo_run, run_with_gaps
+from run_folders import demo_run, run_with_gaps, write_all_gaps
 
 SIZES = {"E": 20, "C": 30, "G": 20, "U": 10, "R": 10, "GM": 30}
 TSP = "NAME : {name}\nTYPE : TSP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1.5 0\n3 0 2\n"
@@ -82,6 +83,25 @@ def test_a_library_is_evaluated_beside_the_papers_columns(place, tmp_path):
         "kroA100",
         "a280",
     }
+
+
+def test_what_a_runs_solver_does_on_a_library_is_kept_with_the_run(place, tmp_path):
+    demo_run(tmp_path / "run", "tsp")
+    tasks = [f"{law}{size}" for law, size in SIZES.items()]
+    write_all_gaps(RunFolder(tmp_path / "run"), [[9.0] * 6, [5.0] * 6], [0, 50], tasks)
+    file = tmp_path / "run/tsplib.json"
+    invoke("evaluate", tmp_path / "run", "--library", "tsplib", "--path", place / "files", "--json", file)
+    invoke("results", "add", tmp_path / "run", "--folder", tmp_path / "results")
+    invoke("results", "write", "--folder", tmp_path / "results", "--out", tmp_path / "results.md")
+    mean, std = json.loads(file.read_text())["mean_and_std"]["gap_unrounded"]
+    assert f"| TSPLIB | fit | 2 | {mean:.2f} ± {std:.2f} |" in (tmp_path / "results.md").read_text(encoding="utf-8")
+
+
+def test_a_solver_that_comes_with_dree_is_called_by_its_name(place, tmp_path):
+    file = place / "files/strange.tsp"
+    invoke("evaluate", "--solver", "tsp-drift", "--path", file, "--device", "cpu", "--json", tmp_path / "x.json")
+    result = json.loads((tmp_path / "x.json").read_text())
+    assert (result["run"], result["method"], result["epoch"]) == ("tsp-drift", "dree", 1000)
 
 
 def test_any_other_file_has_no_gap_rather_than_an_invented_one(place, tmp_path):

@@ -74,7 +74,7 @@ def evaluate(
     where = replace(trained.settings, device=device).torch_device()
     trained.solver.to(where)
     result: dict[str, Any] = {
-        "run": str(trained.run),
+        "run": shipped or str(trained.run),
         "epoch": trained.epoch,
         "problem": trained.settings.problem,
         "method": trained.method,

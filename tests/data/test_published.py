@@ -8,7 +8,7 @@ import pytest
 from latex_tables import PAPER
 
 from dree.data.libraries import library
-from dree.data.published import FILE, VARIANTS, published, published_metrics
+from dree.data.published import FILE, VARIANTS, published, published_metrics, published_seconds
 from dree.errors import DreeError
 
 COUNTS = {
@@ -124,3 +124,23 @@ def test_variants_have_the_numbers_of_their_own_tables():
 def test_an_unknown_table_is_refused_with_a_suggestion():
     with pytest.raises(DreeError, match="Did you mean 'ablation'"):
         published("ablations")
+
+
+@pytest.mark.parametrize(
+    ("run", "seconds"),
+    [
+        (("cvrp", "dree", "drift", 1), 151.26),
+        (("cvrp", "llr-bc", "drift", 1), 170.53),
+        (("cvrp", "fine-tuning", "drift", 1), 88.81),
+        (("tsp", "fine-tuning", "periodic", 1), 59.9),
+        (("tsp", "fine-tuning", "drift", 1, "invit"), 95.04),
+        (("tsp", "dree", "drift", 1), None),
+        (("cvrp", "dree", "drift", 2), None),
+        (("cvrp", "dree", "drift", 1, "invit"), None),
+        (("cvrp", "li", "drift", 1), None),
+        (("cvrp", "fine-tuning", "sudden", 1), None),
+        (("cvrp", "fine-tuning", "drift", 1, "omni"), None),
+    ],
+)
+def test_seconds_of_an_epoch_are_known_of_few_runs(run, seconds):
+    assert published_seconds(*run) == seconds

@@ -9,9 +9,9 @@ import pytest
 
 from dree.errors import DreeError
 from dree.experiments import DEMO, RunFolder
-from dree.experiments.collection import KEPT, collect, collected, kept_name
+from dree.experiments.collection import OF_A_RUN, collect, collected, kept_name
 from dree.settings import override
-from run_folders import run_with_gaps
+from run_folders import run_with_gaps, write_evaluation
 
 LAWS = ["E", "C", "G", "U", "R", "GM"]
 
@@ -40,7 +40,7 @@ def test_manifest_gaps_and_logs_are_copied_and_nothing_else(tmp_path):
     (found,) = collect([run], tmp_path / "results")
     assert found.new
     assert found.path == tmp_path / "results/cvrp-drift-1-T100/cvrp-drift-1-dree-without-pir-T100-seed0-bf16"
-    assert everything(found.path) == {name: (run / name).read_bytes() for name in KEPT}
+    assert everything(found.path) == {name: (run / name).read_bytes() for name in OF_A_RUN}
     assert RunFolder.open(found.path).settings() == RunFolder.open(run).settings()
 
 
@@ -148,3 +148,33 @@ def test_kept_runs_are_found_in_their_groups_and_other_folders_passed_over(tmp_p
     (root / "speed/README.md").write_text("no run")
     assert collected(root) == {"a": [alone.path], "b": sorted(places)}
     assert collected(tmp_path / "nowhere") == {}
+
+
+def test_what_its_solver_does_on_library_instances_is_kept_with_a_run_and_stays(tmp_path):
+    root, run = tmp_path / "results", kept_run(tmp_path / "run")
+    collect([run], root)
+    file = write_evaluation(RunFolder(run), {"X-n101-k25": 5.0})
+    with pytest.raises(DreeError, match=r"holds other data \(cvrplib.json\)"):
+        collect([run], root)
+    (kept,) = collect([run], root, force=True)
+    assert (kept.path / "cvrplib.json").read_bytes() == file.read_bytes()
+    file.unlink()
+    (again,) = collect([run], root)
+    assert not again.new
+    assert (kept.path / "cvrplib.json").is_file()
+
+
+def test_a_run_that_is_replaced_takes_what_was_known_of_its_solver_with_it(tmp_path):
+    root, run = tmp_path / "results", kept_run(tmp_path / "run")
+    write_evaluation(RunFolder(run), {"X-n101-k25": 5.0})
+    (kept,) = collect([run], root)
+    collect([kept_run(tmp_path / "other", last=3.0)], root, force=True)
+    assert not (kept.path / "cvrplib.json").exists()
+
+
+def test_an_evaluation_of_another_solver_is_not_kept(tmp_path):
+    run = kept_run(tmp_path / "run")
+    write_evaluation(RunFolder(run), {"X-n101-k25": 5.0}, epoch=80)
+    with pytest.raises(DreeError, match=r"cvrplib.json is not of this run: its epoch is 80, and not 100"):
+        collect([run], tmp_path / "results")
+    assert not (tmp_path / "results").exists()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dree.experiments import RunFolder
-from dree.experiments.results import Result, result_tables
+from dree.experiments.results import Result, Times, result_tables
 from dree.tasks import make_stream
-from run_folders import run_with_gaps
+from run_folders import run_with_gaps, write_evaluation
 
 LAWS = ["E", "C", "G", "U", "R", "GM"]
 
@@ -50,7 +50,7 @@ def test_seeds_make_one_line_with_mean_and_deviation_of_a_population(tmp_path):
     assert [run.settings.seed for run in line.runs] == [0, 1, 2]
     assert line.values["AP"] == pytest.approx((3.0, (14 / 3) ** 0.5))
     assert line.values["AFB"] == (0.0, 0.0)
-    assert line.seconds == pytest.approx(2.5)
+    assert line.times.epoch == pytest.approx(2.5)
     assert line.peak_bytes == 400
     assert (line.device, line.precision) == ("A GPU", "bf16")
     assert (line.published, line.replays) == (None, None)
@@ -60,7 +60,7 @@ def test_a_single_run_has_plain_numbers_and_may_lack_times(tmp_path):
     kept(tmp_path / "group/run", 2.0)
     (line,) = lines(tmp_path)
     assert line.values == {"AP": 2.0, "AFB": 0.0, "AMFB": 0.0, "ABPl": 2.0}
-    assert (line.seconds, line.peak_bytes) == (None, None)
+    assert (line.times, line.peak_bytes) == (Times(None, None, None), None)
 
 
 def test_times_of_older_runs_and_of_cpus_have_no_peak(tmp_path):
@@ -68,7 +68,53 @@ def test_times_of_older_runs_and_of_cpus_have_no_peak(tmp_path):
     folder.append("timings.jsonl", {"epoch": 1, "seconds": 1.0})
     folder.append("timings.jsonl", {"epoch": 2, "seconds": 2.0, "peak_bytes": None})
     (line,) = lines(tmp_path)
-    assert (line.seconds, line.peak_bytes) == (1.5, None)
+    assert (line.times, line.peak_bytes) == (Times(1.5, None, None), None)
+
+
+def test_a_whole_run_takes_the_sum_of_its_epochs_and_its_tests_and_seeds_their_mean(tmp_path):
+    for seed in (0, 1):
+        folder = kept(tmp_path / f"group/run{seed}", seed=seed)
+        for epoch in range(1, 101):
+            row = {"epoch": epoch, "seconds": 1.0 + seed, "test_seconds": 30.0 if epoch == 1 else 0.5 * seed}
+            folder.append("timings.jsonl", row)
+    (line,) = lines(tmp_path)
+    assert line.times == Times(1.5, 150.0, pytest.approx((30 + 30 + 99 * 0.5) / 2))
+
+
+def test_the_time_of_a_run_is_unknown_where_an_epoch_is_missing_and_that_of_tests_where_they_were_not_timed(tmp_path):
+    old, torn = kept(tmp_path / "old/run"), kept(tmp_path / "torn/run")
+    for epoch in range(1, 101):
+        old.append("timings.jsonl", {"epoch": epoch, "seconds": 2.0})
+        if epoch != 50:
+            torn.append("timings.jsonl", {"epoch": epoch, "seconds": 2.0, "test_seconds": 1.0})
+    first, second = (table.results[0].times for table in result_tables(tmp_path))
+    assert first == Times(2.0, 200.0, None)
+    assert second == Times(2.0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ({"method": "dree"}, 151.26),
+        ({"method": "llr-bc"}, 170.53),
+        ({"method": "dree", "problem": "tsp"}, None),
+        ({}, 88.81),
+        ({"order": 3, "problem": "tsp"}, 58.27),
+        ({"batches": 7}, None),
+    ],
+)
+def test_the_papers_seconds_stand_beside_runs_with_its_settings(tmp_path, settings, seconds):
+    kept(tmp_path / "group/run", tested=(0, 1000), **{"epochs": 1000, **settings})
+    (line,) = lines(tmp_path)
+    assert line.published_seconds == seconds
+
+
+def test_what_is_known_of_library_instances_goes_with_its_run(tmp_path):
+    kept(tmp_path / "group/a", problem="tsp")
+    folder = kept(tmp_path / "group/b", problem="tsp", seed=1)
+    write_evaluation(folder, {"a280": 10.0, "pr226": 20.0})
+    (line,) = lines(tmp_path)
+    assert [[(gaps.library, gaps.mean) for gaps in known] for known in line.libraries] == [[], [("tsplib", 15.0)]]
 
 
 def test_options_settings_hardware_and_precision_make_lines_of_their_own(tmp_path):

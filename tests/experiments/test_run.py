@@ -39,6 +39,8 @@ def test_a_run_logs_every_epoch_and_tests_when_due(finished):
     assert [row["task"] for row in folder.log("metrics.jsonl")] == [finished.stream.task(t).name for t in range(1, 6)]
     assert [row["epoch"] for row in folder.log("timings.jsonl")] == [1, 2, 3, 4, 5]
     assert {row["peak_bytes"] for row in folder.log("timings.jsonl")} == {None}  # there is no GPU
+    tested = [row["epoch"] for row in folder.log("timings.jsonl") if row["test_seconds"] > 0]
+    assert tested == [1, 2, 4, 5]  # the test before the first epoch is in the first line
     epochs, matrix, tasks = folder.gaps()
     assert epochs == [0, 2, 4, 5]
     assert tasks == ["E", "C", "G", "U", "R", "GM"]

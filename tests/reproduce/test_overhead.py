@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dree.data.published import STREAMS
 from dree.reproduce import Choice, Found, experiment
-from dree.reproduce.overhead import STREAMS, _row
+from dree.reproduce.overhead import _row
 
 SIZES = (20, 50, 100)
 

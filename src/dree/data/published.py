@@ -35,6 +35,8 @@ VARIANTS: dict[str, tuple[str, str, str]] = {
     "llr-bc, buffer_every 10": ("llr-bc-frequency", "method", "LLR-BC(10)"),
     "llr-bc, buffer_every 100": ("llr-bc-frequency", "method", "LLR-BC(100)"),
 }
+# Streams as the paper's table of wall-clock times calls them.
+STREAMS = {f"GD{order}": ("drift", order) for order in range(1, 6)} | {"PS1": ("periodic", 1)}
 Row = dict[str, Any]  # column -> a name, a number, a (mean, standard deviation), or None where the paper has a dash
 
 
@@ -80,6 +82,19 @@ def published_metrics(
     else:
         rows = published("scenarios").where(problem=problem, method=method, scenario=scenario)
     return rows[0] if rows else None
+
+
+def published_seconds(problem: str, method: str, scenario: str, order: int, base: str = "pomo") -> float | None:
+    """Seconds of an epoch on the paper's NVIDIA A100, if it has them for such a run."""
+    if method == "fine-tuning":
+        names = [name for name, stream in STREAMS.items() if stream == (scenario, order)]
+        rows = [row for name in names for row in published("wall-clock").where(solver=base, stream=name)]
+        seconds = [row["fine-tuning"] for row in rows if row["problem"] == problem]
+    else:
+        rows = published("overhead").where(method=method)
+        first = (problem, scenario, order, base) == ("cvrp", "drift", 1, "pomo")
+        seconds = [row["seconds"] for row in rows] if first else []
+    return float(seconds[0]) if seconds else None
 
 
 def published_region(region: str, method: str) -> Row | None:

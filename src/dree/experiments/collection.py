@@ -1,6 +1,7 @@
 """Runs in small, to be kept for good: their manifests, gap matrices and logs, without weights, in groups.
 
-They lie in `<root>/<group>/<name>`. Such a folder is a run's like any other, but it cannot be resumed.
+They lie in `<root>/<group>/<name>`. Such a folder is a run's like any other, but it cannot be resumed. What the run's
+solver did on library instances is kept with it, where it was written to the run's folder.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from pathlib import Path
 
 from dree.errors import DreeError
 from dree.experiments.folder import RunFolder
+from dree.experiments.library_gaps import FILES as LIBRARY_FILES
+from dree.experiments.library_gaps import library_gaps
 from dree.experiments.naming import nearest_preset, run_name, stream_words
 from dree.files import write_bytes
 from dree.settings import override
 
-KEPT = ("gaps.csv", "metrics.jsonl", "timings.jsonl", "manifest.json")  # written in this order: the last makes a run
+OF_A_RUN = ("gaps.csv", "metrics.jsonl", "timings.jsonl", "manifest.json")
+KEPT = (*LIBRARY_FILES.values(), *OF_A_RUN)  # written in this order: the last makes a run
 GROUP = re.compile(r"[\w+=-][\w.+=-]*")
 
 
@@ -46,6 +50,8 @@ def collect(runs: Sequence[Path], root: Path, group: str | None = None, force: b
             raise DreeError(f"Two of these runs would both be {target}. Put one of them elsewhere with --group.")
     there = {target: _files(target) for target in contents}
     for target, content in contents.items():
+        if all(there[target].get(name) == content.get(name) for name in OF_A_RUN):  # what is known of it stays
+            contents[target] = content = there[target] | content
         if there[target] and there[target] != content and not force:
             changed = [name for name in KEPT if there[target].get(name) != content.get(name)]
             raise DreeError(
@@ -82,6 +88,7 @@ def _content(folder: RunFolder) -> dict[str, bytes]:
     """What is kept of a run, if it can be read; a line that is being written is left out."""
     if not folder.gaps()[0]:
         raise folder.untested()
+    library_gaps(folder)
     content = _files(folder.path)
     for name in ("metrics.jsonl", "timings.jsonl"):
         folder.log(name)

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dree.data.published import Row
+from dree.data.published import Row, published_seconds
 from dree.experiments.collection import collected, learned_in
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import RunFolder
+from dree.experiments.library_gaps import LibraryGaps, library_gaps
 from dree.experiments.naming import run_name, run_title
 from dree.experiments.summary import RunMetrics, learned_otherwise, means, run_metrics
 from dree.lifelong import METHODS
@@ -32,6 +33,15 @@ class Replays:
 
 
 @dataclass(frozen=True)
+class Times:
+    """Seconds by the clock, on average over the runs; None: they are not known, or not of all epochs."""
+
+    epoch: float | None  # of learning, an epoch on average
+    run: float | None  # of learning, all epochs
+    tests: float | None  # of all tests
+
+
+@dataclass(frozen=True)
 class Result:
     """Runs with the same settings but for the seed, on the same hardware; or a single one that is not finished."""
 
@@ -39,11 +49,13 @@ class Result:
     runs: tuple[RunMetrics, ...]
     values: Mapping[str, float | tuple[float, float]]  # of several runs mean and standard deviation, of a population
     published: Row | None  # where all settings are the paper's
-    seconds: float | None  # of learning, an epoch on average
+    times: Times
+    published_seconds: float | None  # of learning an epoch, likewise
     peak_bytes: int | None  # of GPU memory
     device: str
     precision: str
     replays: Replays | None
+    libraries: tuple[tuple[LibraryGaps, ...], ...]  # of each run
 
     @property
     def settings(self) -> RunSettings:
@@ -99,20 +111,40 @@ def _label_of(result: Result) -> str:
 def _result(runs: Sequence[RunMetrics], shared: Mapping[str, Any]) -> Result:
     first, folders = runs[0], [RunFolder(run.run) for run in runs]
     mean = means(runs)
-    timings = [row for folder in folders for row in folder.log("timings.jsonl")]
-    peaks = [row["peak_bytes"] for row in timings if row.get("peak_bytes") is not None]
-    as_published = not learned_otherwise(first.settings)
+    timings = [folder.log("timings.jsonl") for folder in folders]
+    peaks = [row["peak_bytes"] for rows in timings for row in rows if row.get("peak_bytes") is not None]
+    as_published = first.finished and not learned_otherwise(first.settings)
     return Result(
         label=_label(first, shared),
         runs=tuple(runs),
         values=mean[0].values if mean else first.values.as_dict(),
-        published=first.published if first.finished and as_published else None,
-        seconds=float(np.mean([row["seconds"] for row in timings])) if timings else None,
+        published=first.published if as_published else None,
+        times=_times(timings, first.epoch),
+        published_seconds=_published_seconds(first) if first.published and as_published else None,
         peak_bytes=max(peaks, default=None),
         device=folders[0].manifest()["hardware"]["device"],
         precision=learned_in(folders[0]),
         replays=_replays(first, [row for folder in folders for row in folder.log("metrics.jsonl")]),
+        libraries=tuple(library_gaps(folder) for folder in folders),
     )
+
+
+def _times(runs: Sequence[Sequence[Mapping[str, Any]]], epochs: int) -> Times:
+    """From the timings of runs that were all tested last after so many epochs."""
+    every = [row["seconds"] for rows in runs for row in rows]
+    whole = all({row["epoch"] for row in rows} >= set(range(1, epochs + 1)) for rows in runs)
+    timed = whole and all("test_seconds" in row for rows in runs for row in rows)  # runs before they were kept: no
+    return Times(
+        epoch=float(np.mean(every)) if every else None,
+        run=sum(every) / len(runs) if whole else None,
+        tests=sum(row["test_seconds"] for rows in runs for row in rows) / len(runs) if timed else None,
+    )
+
+
+def _published_seconds(run: RunMetrics) -> float | None:
+    settings, order = run.settings, run.settings.order
+    assert isinstance(order, int)  # or there would be no published row
+    return published_seconds(settings.problem, run.kind.method, settings.scenario, order, settings.base)
 
 
 def _label(run: RunMetrics, shared: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from dree.bars import Bars, Say, no_bar
+from dree.data import TestSet
 from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
 from dree.experiments.companions import companions
@@ -56,6 +57,7 @@ class Run:
         self.matrix: list[list[float]] = []
         self._say = say
         self._pause = Pause(settings.checkpoint_seconds)
+        self._testing = 0.0  # seconds of tests since the last line of timings
 
     @staticmethod
     def start(path: str | Path, settings: RunSettings, say: Say = print, kind: str = "run", bars: Bars = no_bar) -> Run:
@@ -163,7 +165,9 @@ class Run:
             report = report | self.generalise()
         logged = {"epoch": epoch, "task": name, "loss": learned.loss, "cost": learned.cost}
         self.folder.append("metrics.jsonl", logged | report)
-        self.folder.append("timings.jsonl", {"epoch": epoch, "seconds": seconds, "peak_bytes": self.peak_bytes()})
+        times = {"seconds": seconds, "test_seconds": self._testing}
+        self.folder.append("timings.jsonl", {"epoch": epoch, **times, "peak_bytes": self.peak_bytes()})
+        self._testing = 0.0
         if epoch == self.stream.epochs or learner.together.agreed(self._pause.is_over()):
             self.checkpoint()
         return Tested(epoch, name, learned.cost, gaps)
@@ -187,7 +191,7 @@ class Run:
 
     def test(self) -> dict[str, float]:
         """Test on every test task and add a row to the gap matrix."""
-        gaps = {name: average_gap(self.learner.proven, test) for name, test in self.tests.items()}
+        gaps = self._gaps(self.tests)
         self.tested.append(self.epoch)
         self.matrix.append(list(gaps.values()))
         self.folder.write_gaps(self.tested, self.matrix, list(self.tests))
@@ -195,9 +199,15 @@ class Run:
 
     def generalise(self) -> dict[str, Any]:
         """Gen, the mean gap on all instances of days that are never learned, and the mean of each of these days."""
-        gaps = {name: average_gap(self.learner.proven, test) for name, test in self.held_out.items()}
+        gaps = self._gaps(self.held_out)
         weights = [len(test.instances) for test in self.held_out.values()]
         return {"Gen": float(np.average(list(gaps.values()), weights=weights)), "held_out": gaps}
+
+    def _gaps(self, tests: Mapping[str, TestSet]) -> dict[str, float]:
+        began = time.perf_counter()
+        gaps = {name: average_gap(self.learner.proven, test) for name, test in tests.items()}
+        self._testing += time.perf_counter() - began
+        return gaps
 
     def checkpoint(self) -> None:
         """Write what is needed to go on from here."""

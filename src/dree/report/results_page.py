@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from dree.data.published import published
 from dree.errors import DreeError
 from dree.evaluation.metrics import measures_in
+from dree.experiments.library_gaps import LibraryGaps
 from dree.experiments.naming import run_command, stream_title, stream_words
 from dree.experiments.results import QUARTERS, Result, ResultTable, result_tables
 from dree.files import write_text
@@ -19,6 +21,7 @@ from dree.report.style import save
 from dree.report.tables import write_value
 
 FIGURES = "figures"  # a folder beside the page
+TIMES = ("s/epoch", "learning, min", "tests, min")
 DPI = 100  # small files: below 200 kB unless a dozen lines are very ragged
 INTRODUCTION = """\
 # Results
@@ -30,9 +33,10 @@ Gaps to the reference costs in per cent; smaller is better.
 
 {metrics}
 
-Several seeds: their mean ± standard deviation, of a population. `s/epoch` is the time to learn an epoch, on average and
-without tests; processes that share a device slow each other down. `GPU memory` is the most that was in use at once.
-"Published" are the paper's numbers, given only where every setting is the paper's. Curves are means over the seeds.
+Several seeds: their mean ± standard deviation, of a population. Times are by the clock: `s/epoch` to learn an epoch, on
+average and without tests, `learning` all epochs, `tests` all tests, where that was recorded; processes that share a
+device slow each other down. `GPU memory` is the most that was in use at once. "Published" are the paper's numbers, its
+times those of an NVIDIA A100, given only where every setting is the paper's. Curves are means over the seeds.
 """
 
 
@@ -68,14 +72,17 @@ def _section(table: ResultTable, figure: str, place: Path) -> str:
     title = f"{first.settings.problem.upper()}, {stream_title(first.settings, first.stream)}."
     own = "process" if first.settings.region else "principal"
     shown = list(measures_in(result.values for result in table.results))
+    tests_timed = any(result.times.tests is not None for result in table.results)
+    times = len(TIMES) if tests_timed else len(TIMES) - 1
     shared = ", ".join(f"`{name}` {value}" for name, value in table.shared.items())
     parts = [
         title + (f" Not as in the paper: {shared}." if shared else ""),
         _table(
-            ["method", "seeds", *shown, "s/epoch", "GPU memory, GiB", "device"],
-            (row for result in table.results for row in _rows(result, shown)),
+            ["method", "seeds", *shown, *TIMES[:times], "GPU memory, GiB", "device"],
+            (row for result in table.results for row in _rows(result, shown, times)),
         ),
         *_replays(table),
+        *_libraries(table),
         f"![Gap on each {own} task over the epochs]({figure})",
         "To repeat them, with each of the seeds:",
         "\n".join(f"- {_repeat(result, place)}" for result in table.results if not _is_finer(result)),
@@ -83,16 +90,19 @@ def _section(table: ResultTable, figure: str, place: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _rows(result: Result, shown: Sequence[str]) -> list[list[str]]:
-    """Ours, and the paper's numbers below."""
+def _rows(result: Result, shown: Sequence[str], times: int) -> list[list[str]]:
+    """Ours, with so many of the times, and the paper's numbers below."""
     seeds = ", ".join(str(run.settings.seed) for run in result.runs)
     memory = None if result.peak_bytes is None else result.peak_bytes / 2**30
     device = f"{result.device}, {result.precision}"
     values = [write_value(result.values.get(name)) for name in shown]
-    rows = [[result.label, seeds, *values, write_value(result.seconds), write_value(memory), device]]
+    minutes = [None if seconds is None else seconds / 60 for seconds in (result.times.run, result.times.tests)]
+    taken = [write_value(value) for value in (result.times.epoch, *minutes)][:times]
+    rows = [[result.label, seeds, *values, *taken, write_value(memory), device]]
     if result.published is not None:
         published = [write_value(result.published.get(name)) for name in shown]
-        rows.append(["published", "", *published, "", "", ""])
+        epoch = "" if result.published_seconds is None else write_value(result.published_seconds)
+        rows.append(["published", "", *published, epoch, *[""] * (times - 1), "", ""])
     return rows
 
 
@@ -110,6 +120,31 @@ def _replays(table: ResultTable) -> list[str]:
         "solved better than before, in each quarter of the stream:"
     )
     return [words, _table(["method", "replays/epoch", "N", *quarters], rows)] if rows else []
+
+
+def _libraries(table: ResultTable) -> list[str]:
+    """What solvers do on library instances, where that is kept."""
+    rows = []
+    for result in table.results:
+        if _is_finer(result):
+            continue
+        for run, known in zip(result.runs, result.libraries, strict=True):
+            for gaps in known:
+                label = [result.label, *([f"seed {run.settings.seed}"] if len(result.runs) > 1 else [])]
+                label += [f"best of {gaps.copies} symmetric copies"] if gaps.copies > 1 else []
+                solved = [gaps.library.upper(), gaps.frame, str(gaps.instances), write_value((gaps.mean, gaps.std))]
+                rows.append([", ".join(label), *solved, _published_gap(result, gaps)])
+    words = "On library instances, greedy and from all starts: the mean gap ± its deviation over the instances."
+    return [words, _table(["method", "library", "frame", "instances", "gap", "published"], rows)] if rows else []
+
+
+def _published_gap(result: Result, gaps: LibraryGaps) -> str:
+    """The paper's, where all settings are the paper's and all its instances were solved."""
+    if result.published is None or not gaps.whole or gaps.copies > 1:
+        return ""
+    method = result.runs[0].kind.method
+    rows = published("libraries").where(library=gaps.library, method=method)
+    return write_value(rows[0]["gap"]) if rows else ""
 
 
 def _repeat(result: Result, place: Path) -> str:

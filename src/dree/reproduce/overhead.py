@@ -8,7 +8,7 @@ from statistics import mean
 
 import torch
 
-from dree.data.published import published
+from dree.data.published import STREAMS, published, published_seconds
 from dree.experiments import RunFolder, RunSettings
 from dree.experiments.bench import interpolate
 from dree.experiments.tables import Cell, PaperRow, PaperTable
@@ -23,7 +23,6 @@ from dree.tasks import principal
 NEVER, ALWAYS = {"lower": 1e9, "upper": 1e9}, {"lower": 1.0, "upper": 1.0}
 FULL = 4  # experiences of a full buffer, when timing
 REPEATS = 3
-STREAMS = {f"GD{order}": ("drift", order) for order in range(1, 6)} | {"PS1": ("periodic", 1)}
 
 
 class Overhead(Experiment):
@@ -49,9 +48,8 @@ class Overhead(Experiment):
         for run in self.runs(choice):
             path = found.run(run)
             timings = [] if path is None else RunFolder(path).log("timings.jsonl")
-            (printed,) = published("overhead").where(method=TITLES[run.method])
             ours = mean(row["seconds"] for row in timings) if timings else None
-            cell = Cell(ours, printed["seconds"] if run.problem == "cvrp" else None)  # it has none for TSP
+            cell = Cell(ours, published_seconds(run.problem, run.method, "drift", 1))  # it has none for TSP
             rows.append(PaperRow((TITLES[run.method],), (cell,), (path,) if path else ()))
         stream = f"{choice.problems[0].upper()}, task order 1."
         notes = (stream, "The paper's on an NVIDIA A100.", *notes_on(choice), *laws_of(self.runs(choice)))
