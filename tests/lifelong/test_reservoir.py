@@ -64,3 +64,16 @@ def test_draws_are_below_the_count():
 def test_a_buffer_of_nothing_is_refused():
     with pytest.raises(DreeError, match="at least 1 batch, not 0"):
         Reservoir(0)
+
+
+@given(st.integers(1, 8), st.integers(0, 20), st.integers(0, 20), st.integers(0, 999))
+def test_what_is_foreseen_is_what_offering_and_putting_one_by_one_gives(capacity, before, count, seed):
+    foreseeing, offering = (filled(capacity, before, torch.Generator().manual_seed(seed)) for _ in range(2))
+    slots = foreseeing.foresee(count, torch.Generator().manual_seed(seed + 1))
+    assert (foreseeing.seen, len(foreseeing)) == (before, min(capacity, before))
+    generator, offered = torch.Generator().manual_seed(seed + 1), []
+    for item in range(count):
+        offered.append(offering.offer(generator))
+        if offered[-1] is not None:
+            offering.put(offered[-1], item)
+    assert slots == offered

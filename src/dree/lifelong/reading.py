@@ -18,6 +18,11 @@ class Reading:
         if self._read is not None:
             self._read.record()
 
+    @property
+    def here(self) -> bool:
+        """Whether they have always been on the host."""
+        return self._read is None
+
     def values(self) -> list[float]:
         """The numbers, as soon as the device has them."""
         if self._read is not None:

@@ -27,11 +27,15 @@ class Reservoir(Generic[Item]):
 
     def offer(self, generator: torch.Generator) -> int | None:
         """Count one more item as seen. The slot it shall be `put` in, or None if it is not taken."""
+        (slot,) = self.foresee(1, generator)
         self.seen += 1
-        if len(self.items) < self.capacity:
-            return len(self.items)
-        slot = draw(self.seen, generator)
-        return slot if slot < self.capacity else None
+        return slot
+
+    def foresee(self, count: int, generator: torch.Generator) -> list[int | None]:
+        """The slots that `offer` would give the next items, each being put there at once; none is counted as seen."""
+        free = range(len(self.items), min(len(self.items) + count, self.capacity))
+        drawn = [draw(self.seen + number, generator) for number in range(len(free) + 1, count + 1)]
+        return [*free, *(slot if slot < self.capacity else None for slot in drawn)]
 
     def put(self, slot: int, item: Item) -> None:
         """Keep an item in a slot that `offer` gave, or that it is in already."""

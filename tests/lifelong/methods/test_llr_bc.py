@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from conftest import random_instances, small_solver
 from dree.errors import DreeError
 from dree.lifelong import Learner, LearnerSettings, make_method
+from dree.lifelong.reading import Reading
 from dree.lifelong.replay import divergence, uncertainty
 from dree.lifelong.steps import Step
 from dree.solvers import POMO
@@ -42,14 +43,46 @@ def test_every_step_with_a_decision_is_offered(kind, offered):
 def test_every_step_has_a_chance_of_its_own(monkeypatch):
     """The steps of a batch are offered with one generator, which goes on from step to step."""
     learner, used = learner_with("tsp"), []
-    offer = learner.method.collected.offer
-    monkeypatch.setattr(
-        learner.method.collected, "offer", lambda chance: used.append((chance, learner.batches)) or offer(chance)
-    )
+    foresee = learner.method.collected.foresee
+    spy = lambda count, chance: used.append((count, chance, learner.batches)) or foresee(count, chance)  # noqa: E731
+    monkeypatch.setattr(learner.method.collected, "foresee", spy)
     learn_epoch(learner, make_stream("drift", "tsp", 1, 5), 1)
-    chances = {batch: {id(chance) for chance, at in used if at == batch} for batch in (0, 1)}
-    assert [len(each) for each in chances.values()] == [1, 1]
-    assert not chances[0] & chances[1]
+    assert [(count, batch) for count, _, batch in used] == [(4, 0), (4, 1)]
+    assert used[0][1] is not used[1][1]
+    assert used[0][1].initial_seed() != used[1][1].initial_seed()
+
+
+def test_where_lengths_are_not_known_at_once_the_same_steps_are_remembered(problem, monkeypatch):
+    """On a GPU, steps are taken as if every tour were as long as can be; those that there were not are dropped."""
+    memories = []
+    for here in (True, False):
+        monkeypatch.setattr(Reading, "here", here)
+        learner = learner_with(problem, buffer=30)
+        for epoch in (1, 2, 3):
+            learn_epoch(learner, make_stream("drift", problem, 1, 5), epoch, batches=4, problem=problem)
+        memories.append((learner.method.collected.seen, learner.method.collected.items))
+    (seen, items), (seen_late, items_late) = memories
+    assert seen == seen_late > 30
+    for one, two in zip(items, items_late, strict=True):
+        assert one.instances.coords.equal(two.instances.coords)
+        assert one.state.served.equal(two.state.served)
+        assert one.state.current.equal(two.state.current)
+        torch.testing.assert_close(one.policy, two.policy)
+
+
+def test_nobody_waits_for_the_length_of_tours_before_the_next_batch(monkeypatch):
+    """It is read when the next batch's steps are taken, or when somebody looks at the buffer."""
+    asked = []
+    values = Reading.values
+    monkeypatch.setattr(Reading, "here", False)
+    monkeypatch.setattr(Reading, "values", lambda reading: asked.append(learner.batches) or values(reading))
+    learner = learner_with("cvrp")
+    learner.method.begin(learner, make_stream("drift", "cvrp", 1, 5), 1)
+    for number in range(3):
+        learner.learn(random_instances("cvrp", 3, 6, seed=number))
+    assert asked == [1, 2]
+    assert learner.method.collected.seen > 0
+    assert asked == [1, 2, 3]
 
 
 def test_an_experience_is_one_step_of_all_instances_and_starts_with_the_policy_there(problem):

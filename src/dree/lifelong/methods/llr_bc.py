@@ -53,6 +53,15 @@ class LLRBCOptions:
                 raise DreeError(f"{name} must be at least 1, not {getattr(self, name)}.")
 
 
+@dataclass(frozen=True)
+class Collection:
+    """What a batch leaves behind."""
+
+    steps: dict[int, tuple[int, Step]]  # by their numbers, with the slots they go to
+    length: Reading  # of the longest tour: later steps there are none
+    unscored: int  # of a tour's actions, those that are no decisions
+
+
 class LLRBC(Method):
     """Keep to remembered decisions, most of all where they were unsure."""
 
@@ -63,9 +72,28 @@ class LLRBC(Method):
     def __init__(self, options: LLRBCOptions | None = None) -> None:
         """Two empty buffers."""
         super().__init__(options)
-        self.collected: Reservoir[Step] = Reservoir(self.options.buffer)
+        self._collected: Reservoir[Step] = Reservoir(self.options.buffer)
         self.replayed: list[Step] = []
         self._collecting = False
+        self._collection: Collection | None = None  # of the last batch, if not yet settled
+
+    @property
+    def collected(self) -> Reservoir[Step]:
+        """What is remembered from the next change of task on."""
+        self._settle()
+        return self._collected
+
+    def _settle(self) -> None:
+        """Put what the last batch left into the buffer; late, so that by now the device knows the tours' length."""
+        if self._collection is None:
+            return
+        collection, self._collection = self._collection, None
+        (length,) = collection.length.values()
+        decisions = int(length) - collection.unscored
+        self._collected.seen += decisions
+        for number, (slot, step) in collection.steps.items():
+            if number < decisions:
+                self._collected.put(slot, step)
 
     def begin(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """Collect in the last epoch of a task, which in a drift is every epoch."""
@@ -76,11 +104,9 @@ class LLRBC(Method):
         if not self._collecting:
             return self._consolidation(learner)
         instances, tours = lesson.originals()
-        # Asked for before consolidation is launched: so when it is known, the device has something to do.
-        reading = Reading([learner.together.largest(learner.solver.rules.needed(tours.actions))])
+        length = Reading([learner.together.largest(learner.solver.rules.needed(tours.actions))])
         loss = self._consolidation(learner)
-        (length,) = reading.values()
-        self._collect(learner, instances, tours.actions, int(length))
+        self._collect(learner, instances, tours.actions, length)
         return loss
 
     def _consolidation(self, learner: Learner) -> Tensor | None:
@@ -126,21 +152,26 @@ class LLRBC(Method):
         return [value for (value,) in learner.differentiate_each("consolidation", work, pieces)]
 
     @torch.no_grad()
-    def _collect(self, learner: Learner, instances: Instances, actions: Tensor, length: int) -> None:
-        """Offer every step of the tours, up to this length, in which there was something to decide."""
-        actions = functional.pad(actions, (0, length - actions.shape[-1]))  # or cut
+    def _collect(self, learner: Learner, instances: Instances, actions: Tensor, length: Reading) -> None:
+        """Take the steps of the tours that the buffer takes, of all in which there was something to decide.
+
+        Where the length of the longest tour is not known yet, of as many as there may be: nobody waits for it.
+        """
+        rules = learner.solver.rules
+        most = int(length.values()[0]) if length.here else max(actions.shape[-1], rules.longest(instances))
+        actions = functional.pad(actions, (0, most - actions.shape[-1]))  # or cut
         starts = actions[..., 0].clone()
-        decisions = actions.shape[-1] - 1 - (instances.problem == "tsp")  # a TSP's last step has no choice
-        states, encoding = None, None  # needed now and then only
-        chance = learner.chance("reservoir")
-        for step in range(decisions):
-            slot = self.collected.offer(chance)
-            if slot is not None:
-                states = states or learner.solver.rules.hindsight(instances, actions)
-                encoding = learner.encode(instances) if encoding is None else encoding
-                state = states.map(partial(_at, step))
+        unscored = 1 + (instances.problem == "tsp")  # a TSP's last step has no choice
+        slots = self.collected.foresee(most - unscored, learner.chance("reservoir"))
+        taken = {number: slot for number, slot in enumerate(slots) if slot is not None}
+        steps = {}
+        if taken:
+            states, encoding = rules.hindsight(instances, actions), learner.encode(instances)
+            for number, slot in taken.items():
+                state = states.map(partial(_at, number))
                 policy = learner.solver.decide(instances, starts, state, encoding=encoding)
-                self.collected.put(slot, Step(instances, starts, state, policy))
+                steps[number] = slot, Step(instances, starts, state, policy)
+        self._collection = Collection(steps, length, unscored)
 
     def end(self, learner: Learner, stream: Stream, epoch: int) -> None:
         """The task changes: what was collected so far is what is replayed from now on."""
@@ -165,6 +196,7 @@ class LLRBC(Method):
 
     def load_state_dict(self, state: Mapping[str, Any], learner: Learner) -> None:
         """Both buffers again."""
+        self._collection = None
         steps = [Step.from_state(each, learner.device) for each in state["steps"]]
         self.collected.seen = state["seen"]
         self.collected.items = [steps[place] for place in state["collected"]]
