@@ -85,6 +85,23 @@ def test_a_library_is_evaluated_beside_the_papers_columns(place, tmp_path):
     }
 
 
+def test_test_sets_by_other_laws_than_the_runs_may_be_asked_for(place, tmp_path):
+    options = ("--spec", "official", "--device", "cpu", "--json", tmp_path / "x.json")
+    missing = (
+        r"6 of the 6 test sets needed are missing.*dree data build --problem tsp --spec official --task E20 --task"
+    )
+    with pytest.raises(DreeError, match=missing):
+        invoke("evaluate", place / "tsp", *options)
+    tasks = [word for law, size in SIZES.items() for word in ("--task", f"{law}{size}")]
+    small = ("--count", 2, "--iterations", 50, "--workers", 1)
+    invoke("data", "build", "--problem", "tsp", "--spec", "official", *tasks, *small)
+    shown = invoke("evaluate", place / "tsp", *options)
+    result = json.loads((tmp_path / "x.json").read_text())
+    assert "official laws" in shown
+    assert result["spec"] == "official"
+    assert [row["test_set"] for row in result["rows"]] == [f"tsp-{law}{size}-official" for law, size in SIZES.items()]
+
+
 def test_what_a_runs_solver_does_on_a_library_is_kept_with_the_run(place, tmp_path):
     demo_run(tmp_path / "run", "tsp")
     tasks = [f"{law}{size}" for law, size in SIZES.items()]
@@ -126,6 +143,8 @@ def test_any_other_file_has_no_gap_rather_than_an_invented_one(place, tmp_path):
         (["tsp", "--library", "tsplip", "--path", "files"], "Did you mean 'tsplib'"),
         (["tsp", "--frame", "fitt", "--path", "files"], "Did you mean 'fit'"),
         (["tsp", "--path", "files", "--limit", "3"], "does not go with --path"),
+        (["tsp", "--path", "files", "--spec", "official"], "--spec .* does not go with --path"),
+        (["tsp", "--spec", "offical"], "Did you mean 'official'"),
         (["cvrp", "--library", "tsplib", "--path", "files"], "tsplib has TSP instances, this solver is for CVRP"),
         (["cvrp", "--path", "files/strange.tsp"], "strange.tsp is a TSP, this solver is for CVRP"),
         (["cvrp", "--path", "files/none.vrp"], "There is no file"),

@@ -26,6 +26,9 @@ def evaluate(
     ] = None,
     augment: Annotated[int, typer.Option(help="The best over so many symmetric copies: 1 or 8.")] = 1,
     limit: Annotated[int | None, typer.Option(help="Instances of each test set (default: all).")] = None,
+    spec: Annotated[
+        str | None, typer.Option(help="The laws of the test sets: text or official (default: the run's own).")
+    ] = None,
     library: Annotated[str | None, typer.Option(help="The paper's instances of tsplib or cvrplib in --path.")] = None,
     path: Annotated[
         Path | None, typer.Option(help="A folder of .tsp or .vrp files, or one such file, instead of the test sets.")
@@ -51,6 +54,7 @@ def evaluate(
     from dree.problems import SYMMETRIES
     from dree.problems.frame import FRAMES
     from dree.solvers.precision import TEST_PRECISIONS, precision_on
+    from dree.tasks import SPECS
 
     if augment not in (1, SYMMETRIES):
         raise DreeError(f"--augment must be 1 or {SYMMETRIES}, not {augment}.")
@@ -62,6 +66,10 @@ def evaluate(
         raise DreeError(f"Say with --path where the files of {known_library(library).name} are.")
     if limit is not None and path is not None:
         raise DreeError("--limit is a number of instances of each test set; it does not go with --path.")
+    if spec is not None and path is not None:
+        raise DreeError("--spec says by which laws test sets were made; it does not go with --path.")
+    if spec is not None and spec not in SPECS:
+        raise unknown("specification", spec, SPECS)
     if limit is not None and limit < 1:
         raise DreeError(f"--limit must be at least 1, not {limit}.")
     if target is not None and shipped is not None:
@@ -86,7 +94,7 @@ def evaluate(
     if trained.solver.encoding_batch is not None:
         say(_batches(trained.solver.encoding_batch, library=path is not None))
     if path is None:
-        result |= _on_tests(trained, augment, limit, precision)
+        result |= _on_tests(trained, augment, spec, limit, precision)
     else:
         result |= {"library": library, "frame": frame, **_on_library(trained, augment, library, path, frame, precision)}
     if json_file:
@@ -95,20 +103,21 @@ def evaluate(
         say(f"CSV: {write_csv(csv_file, result['rows'])}")
 
 
-def _on_tests(trained: Trained, copies: int, limit: int | None, precision: str) -> dict[str, Any]:
+def _on_tests(trained: Trained, copies: int, spec: str | None, limit: int | None, precision: str) -> dict[str, Any]:
     """Evaluate on the test sets and show the table."""
     from dree.evaluation.evaluate import Evaluation, evaluate
     from dree.report.evaluations import evaluation_rows, evaluation_table, mean_and_std
 
-    tests = _tests(trained, limit)
+    tests = _tests(trained, spec, limit)
     results: list[Evaluation] = []
     with bar(sum(len(test.instances) * _work(test.instances) for test in tests)) as part:
         for test in tests:
             progress = part(f"{test.name} ({len(results) + 1} of {len(tests)})", _work(test.instances))
             results.append(evaluate(trained.solver, test, copies, progress, precision))
-    console.print(evaluation_table(results, _title(trained, copies)))
+    title = _title(trained, copies) + (f", {spec} laws" if spec else "")
+    console.print(evaluation_table(results, title))
     mean = mean_and_std([each.mean for each in results])
-    return {"rows": evaluation_rows(results), "mean_gap": mean and mean[0]}
+    return {"spec": spec, "rows": evaluation_rows(results), "mean_gap": mean and mean[0]}
 
 
 def _on_library(
@@ -136,17 +145,21 @@ def _on_library(
     return {"rows": library_rows(results, library), "mean_and_std": library_summary(results)}
 
 
-def _tests(trained: Trained, limit: int | None) -> list[TestSet]:
-    """The sets of the six principal tasks, in the run's sizes and reading of the laws; or those of its real days."""
-    from dree.data import load_test
+def _tests(trained: Trained, spec: str | None, limit: int | None) -> list[TestSet]:
+    """The sets of the six principal tasks, in the run's sizes and by its laws or others; or those of its real days."""
+    from dree.data import SetKey, load_set
     from dree.experiments import RunFolder
-    from dree.experiments.material import load_material
+    from dree.experiments.material import check_there, load_material
     from dree.tasks import ORDERS, SyntheticStream
 
     settings, stream = trained.settings, RunFolder(trained.run).stream()
     if isinstance(stream, SyntheticStream):
         sizes = {law: stream.principal(law).size for law in (*stream.order, *ORDERS[1])}
-        tests = [load_test(settings.problem, law, size, settings.spec) for law, size in sizes.items()]
+        keys = [SetKey(settings.problem, f"{law}{size}", spec or settings.spec) for law, size in sizes.items()]
+        check_there(keys)
+        tests = [load_set(key) for key in keys]
+    elif spec is not None:
+        raise DreeError("--spec says by which laws synthetic tasks are made, and this run is on real days.")
     else:
         material = load_material(settings, say, bar, RunFolder(trained.run).manifest())
         tests = [*material.tests.values(), *material.held_out.values()]

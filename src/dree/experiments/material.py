@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def _stored_tests(settings: RunSettings, stream: Stream) -> dict[str, TestSet]:
     """The first instances of sets that were built before, shipped or the user's own."""
     tasks = settings.test_tasks(stream)
     keys = {name: SetKey(task.problem, task.name, settings.spec) for name, task in tasks.items()}
-    _check_there(settings, list(keys.values()))
+    check_there(list(keys.values()), partial(command_for, settings))
     tests = {}
     for name, key in keys.items():
         test = load_set(key)
@@ -128,14 +128,14 @@ def _stored_hashes(settings: RunSettings, tests: Mapping[str, TestSet]) -> dict[
     return {name: found.entry["sha256"] for name, found in stored.items() if found is not None}
 
 
-def _check_there(settings: RunSettings, keys: list[SetKey]) -> None:
-    """Say how to build the test sets that are missing, all of them at once."""
+def check_there(keys: Sequence[SetKey], command: Callable[[Sequence[SetKey]], str] = build_command) -> None:
+    """Say by which command the test sets that are missing are built, all of them at once."""
     missing = [key for key in keys if not known_entry(key)]
     if not missing:
         return
     raise DreeError(
-        f"{len(missing)} of the {len(keys)} test sets of this run are missing, first {missing[0].name}. "
-        f"Build them with: {command_for(settings, missing)}"
+        f"{len(missing)} of the {len(keys)} test sets needed are missing, first {missing[0].name}. "
+        f"Build them with: {command(missing)}"
     )
 
 
