@@ -103,7 +103,7 @@ def _understood(read: OrderFile) -> Table:
             "depot": read.depot,
             "routes": _routes(read.days),
         }
-    table = Table(title=f"{read.path.name}: what was understood", title_justify="left", show_header=False)
+    table = Table(title=_plain(f"{read.path.name}: what was understood"), title_justify="left", show_header=False)
     for name, words in lines.items():
         table.add_row(name, _plain(words))
     return table
@@ -137,7 +137,7 @@ def _preview(days: Sequence[Orders]) -> Table:
     from rich.table import Table
 
     day = days[0]
-    table = Table(title=f"The first stops of {day.day}", title_justify="left")
+    table = Table(title=_plain(f"The first stops of {day.day}"), title_justify="left")
     axes = ("latitude", "longitude") if day.geographic else ("x", "y")
     for name in ("stop", *axes, *(() if day.demands is None else ("demand",))):
         table.add_column(name, justify="left" if name == "stop" else "right")

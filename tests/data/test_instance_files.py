@@ -66,3 +66,10 @@ def test_without_demands_all_nodes_are_stops(tmp_path):
     orders = read_problem(tmp_path / "stops.json")
     assert (orders.problem, orders.depot, orders.names) == ("tsp", None, ("0", "1"))
     assert orders.places.tolist() == [[5.0, 6.0], [1.0, 2.0]]
+
+
+def test_a_capacity_that_was_given_is_shown_as_it_was_given(tmp_path):
+    file = tmp_path / "day.json"
+    file.write_text('{"coordinates": [[0, 0], [1, 1]], "demands": [0, 2]}')
+    with pytest.raises(DreeError, match=r"the capacity is 6\.5, but demands and capacity are whole numbers"):
+        read_problem(file, Decimal("6.5"))

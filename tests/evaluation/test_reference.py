@@ -2,9 +2,11 @@
 
 import importlib.util
 import itertools
+import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -213,3 +215,18 @@ def test_a_worker_starts_without_torch():
     code = "import sys, dree.evaluation.classical.worker_main; print('torch' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == ["False"]
+
+
+def test_a_worker_ends_with_its_input_whatever_it_is_at(monkeypatch):
+    """Its parent may have been killed: then nobody else would end a search of an hour."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "routing"))
+    command = [sys.executable, *worker.WORKER, "strange_search", "Strange", json.dumps({"way": "never"})]
+    problem = Problem(torch.tensor(POINTS).double().numpy(), torch.tensor([0, 1, 1, 1, 1]).numpy(), 4)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        process.stdin.write(json.dumps({"until": None, **problem.as_plain()}) + "\n")
+        process.stdin.flush()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)  # it is at work
+        process.stdin.close()
+        assert process.wait(30) == 0

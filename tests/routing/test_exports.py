@@ -89,6 +89,12 @@ def test_a_line_is_cut_at_the_180th_meridian():
     }
 
 
+def test_a_stop_on_the_180th_meridian_makes_no_line_of_one_place():
+    orders = Orders("d", np.array([[180.0, -16.8], [-179.0, -16.8]]), ("a", "b"), geographic=True)
+    geometry = as_geojson(Plan(orders, ((0, 1),)))["features"][0]["geometry"]
+    assert geometry == {"type": "LineString", "coordinates": [[-180.0, -16.8], [-179.0, -16.8], [-180.0, -16.8]]}
+
+
 def test_who_is_there_is_said_beside_the_name_where_it_is_known():
     places = np.array([[7.8, 48.0], [7.9, 48.1], [7.7, 48.0]])
     known = Orders("d", places, ("A1", "A2", "kiosk"), geographic=True, recipients=("Bakery", "Café", ""))

@@ -31,7 +31,7 @@ def read_problem(path: Path, capacity: Decimal | None = None) -> Orders:
     except (OSError, UnicodeDecodeError) as error:
         raise DreeError(f"{path} cannot be read as UTF-8 text ({error}).") from None
     coords, demands, in_file = _read_json(path, text)
-    limit = in_file if capacity is None else _whole(path, "capacity", capacity)
+    limit = in_file if capacity is None else _whole(path, "capacity", float(capacity))
     try:
         return _orders(path.stem, coords, demands, limit)
     except DreeError as error:

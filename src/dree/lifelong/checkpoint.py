@@ -69,7 +69,9 @@ def load_latest(folder: Path, say: Callable[[str], object] = print) -> dict[str,
         except UnusableError as error:
             say(f"{error} Using the one before it." if path != found[-1] else str(error))
     if found:
-        raise DreeError(f"No checkpoint in {folder} can be used. Delete the folder to start again.")
+        raise DreeError(
+            f"No checkpoint in {folder} can be used. Restore one from a backup; to begin the run again, delete the folder."
+        )
     return None
 
 

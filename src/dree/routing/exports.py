@@ -111,9 +111,11 @@ def _line(walk: Places) -> dict[str, Any]:
             parts[-1].append(leaving)
             parts.append([entering])
         parts[-1].append(_position(second))
-    if len(parts) == 1:
-        return {"type": "LineString", "coordinates": parts[0]}
-    return {"type": "MultiLineString", "coordinates": parts}
+    # A part of one place alone is none: a stop on that meridian itself has one on its other side.
+    lines = [part for part in parts if any(place != part[0] for place in part)] or parts[:1]
+    if len(lines) == 1:
+        return {"type": "LineString", "coordinates": lines[0]}
+    return {"type": "MultiLineString", "coordinates": lines}
 
 
 def _crossing(first: Places, second: Places) -> Iterator[tuple[list[float], list[float]]]:

@@ -75,12 +75,12 @@ class Plan:
         tour = list(route) if orders.depot is None else [0, *np.add(route, 1).tolist()]
         return check_tsp(orders.nodes, tour, metric=metric)
 
-    @property
+    @cached_property
     def lengths(self) -> list[float]:
         """Of each route."""
         return [float(self._legs(route).sum()) for route in self.routes]
 
-    @property
+    @cached_property
     def loads(self) -> list[float] | None:
         """What each route carries, in the customer's unit; None where nothing has a demand."""
         demands = self.orders.demands

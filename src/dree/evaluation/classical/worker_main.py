@@ -1,6 +1,7 @@
 """The process in which a classical solver runs: problems come in as lines of JSON, routes go out as lines of JSON.
 
-It loads the solver and NumPy but no torch, so that it starts fast, and ends with its input.
+It loads the solver and NumPy but no torch, so that it starts fast. It ends with its input, whatever it is at: when its
+parent has died or been interrupted, nobody waits for an answer.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import importlib
 import json
 import os
 import sys
+import threading
+from queue import SimpleQueue
 from typing import Any
 
 from dree.evaluation.classical.base import ClassicalSolver, Problem, SolverError
@@ -32,9 +35,18 @@ def main(module: str, name: str, settings: str) -> None:
     solver: ClassicalSolver = getattr(importlib.import_module(module), name)(**json.loads(settings))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    for line in sys.stdin:
-        answers.write(json.dumps(answer(solver, line)) + "\n")
+    questions: SimpleQueue[str] = SimpleQueue()
+    threading.Thread(target=_listen, args=(questions,), name="listen", daemon=True).start()
+    while True:
+        answers.write(json.dumps(answer(solver, questions.get())) + "\n")
         answers.flush()
+
+
+def _listen(questions: SimpleQueue[str]) -> None:
+    """Pass questions on, and end this process when there can be no more."""
+    for line in sys.stdin:
+        questions.put(line)
+    os._exit(0)
 
 
 if __name__ == "__main__":
