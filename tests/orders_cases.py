@@ -19,6 +19,7 @@ from orders_files import (
     GOOD,
     HEADER,
     Case,
+    Stop,
     date_spellings,
     delimiters,
     encodings,
@@ -248,6 +249,10 @@ def depots() -> Iterator[Case]:
         [*row, "is_depot" if not number else str(int(number == 1))] for number, row in enumerate(table(depot=depot))
     ]
     yield good("a flag for the depot", written(flagged))
+    ordered = Stop("A99", "", "48.2", "11.6", "3")
+    for word in ("Warehouse", "hub"):
+        stops = (ordered._replace(name=word), *GOOD)
+        yield Case(f"a customer called {word}", written(table(stops)).encode(), stops)
     said = ("--capacity", CAPACITY, "--depot", "48.100001,11.500001")
     yield good("a depot that is said", written(table(depot=None)), options=said)
     yield good("a depot that is said and marked", written(table()), options=said)

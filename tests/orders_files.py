@@ -7,7 +7,11 @@ import io
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
+
+from dree.data.orders import OrderFile, read_orders
+from dree.data.orders_options import parse_columns
 
 CAPACITY = "20"
 DAY = "2022-06-25"
@@ -90,6 +94,15 @@ def good(name: str, text: str, **changes: object) -> Case:
     return replace(Case(name, text.encode(), GOOD), **changes)
 
 
+def read_as_file(
+    folder: Path, text: str, columns: str = "", name: str = "orders.csv", encoding: str = "utf-8", **options: object
+) -> OrderFile:
+    """A text as a file of orders in a folder."""
+    path = folder / name
+    path.write_text(text, encoding=encoding)
+    return read_orders(path, parse_columns(columns), **options)
+
+
 def encodings() -> Iterator[Case]:
     for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"):
         for end in ("\n", "\r\n", "\r"):
@@ -118,10 +131,11 @@ def header_names() -> Iterator[Case]:
             "纬度",
             "stop_lat",
             "Szerokość",
+            "Szer. geogr.",
         ],
-        4: ["lng", "long", "Longitude", "Länge", "längengrad", "Longitud", "GPS-Lng", "долгота", "经度", "Długość"],
+        4: ["lng", "long", "Longitude", "Länge", "längengrad", "Longitud", "GPS-Lng", "долгота", "经度", "Dł. geogr."],
         5: ["demand", "Quantity", "Weight (kg)", "Pakete", "Menge", "peso", "colis", "数量", "QTY", "packages"],
-        0: ["ds", "Day", "Datum", "fecha", "jour", "Delivery Date", "дата", "日期"],
+        0: ["ds", "Day", "Datum", "fecha", "jour", "Delivery Date", "дата", "日期", "Date de livraison", "Leverdatum"],
         1: ["order_id", "OrderNo", "Auftragsnummer", "pedido", "Tracking Number"],
     }
     for column, names in spellings.items():

@@ -32,6 +32,7 @@ def test_the_example_is_understood():
     assert ["date", "column", "date"] in lines
     assert ["demand", "column", "parcels"] in lines
     assert ["depot", "marked", "in", "line", "2"] in lines
+    assert "Note: Line 2 (Warehouse) is taken for the depot, not for a stop." in output
     assert ["depot", "47.9845", "7.8931"] in lines
     assert ["A-1041", "47.99193", "7.85421", "1"] in lines
     assert ["2026-03-02", "24", "5.214", "56", "4"] in lines

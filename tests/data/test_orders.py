@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pytest
 
-from dree.data.orders import read_orders
-from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
+from dree.data.orders_options import parse_capacity, parse_depot
 from dree.errors import DreeError
+from orders_files import read_as_file
 
 STOPS = "A,48.10,11.50,2\nB,48.20,11.60,3\nC,48.15,11.40,1\n"
 HEADER = "id,lat,lon,parcels\n"
@@ -18,12 +19,7 @@ DEPOT = (48.12, 11.55)
 
 @pytest.fixture
 def read(tmp_path):
-    def of(text, columns="", name="orders.csv", **options):
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return read_orders(path, parse_columns(columns), **options)
-
-    return of
+    return partial(read_as_file, tmp_path)
 
 
 def bad(file):
@@ -116,11 +112,23 @@ def test_columns_of_numbers_that_may_be_the_demands_are_named(read):
     assert "not used: kg_total, floor. If one of them is the demand, say it: --map demand=NAME." in note
 
 
+def test_columns_of_dates_that_are_not_used_are_named(read):
+    text = "id,Tournée,lat,lon,hours\n1,05/03/2026,48,11,8-12\n2,13/03/2026,48.1,11,9-12\n"
+    (note,) = read(text).notes
+    assert note == (
+        "There is no column for dates: all stops are of one day. Columns of dates that are not used: Tournée. "
+        "If one of them is the date, say it: --map date=Tournée."
+    )
+    assert read(text, "date=").notes == ()
+    assert [day.day for day in read(text, "date=Tournée").days] == ["2026-03-05", "2026-03-13"]
+    assert read(text.replace("hours", "date").replace("8-12", "604").replace("9-12", "605")).notes == ()
+
+
 @pytest.mark.parametrize(
     ("text", "how", "stops"),
     [
         (HEADER + "Depot,48.12,11.55,\n" + STOPS, "marked in line 2", 3),
-        (HEADER + STOPS + "Lager,48.12,11.55,7\n", "marked in line 5", 3),
+        (HEADER + STOPS + "Lager,48.12,11.55,0\n", "marked in line 5", 3),
         ("id,lat,lon,parcels,type\nX,48.12,11.55,,DEPOT\n" + STOPS.replace("\n", ",stop\n"), "marked in line 2", 3),
         ("depot,lat,lon,parcels\nx,48.12,11.55,\n,48.1,11.5,2\n", "marked in line 2", 1),
         (HEADER + ",48.12,11.55,0\n" + STOPS, "line 2, the first, has no demand", 3),
@@ -155,23 +163,6 @@ def test_a_first_row_with_an_id_is_an_order_and_not_the_depot(read, demand):
     assert (day.depot, day.names) == (None, ("A1", "A", "B", "C"))
     assert "it is an order and not the depot" in notes[0]
     assert read(text, depot=DEPOT, capacity=Decimal(10)).days[0].names == ("A", "B", "C")
-
-
-def test_a_depot_that_is_said_goes_before_one_in_the_file(read):
-    file = read(HEADER + "Depot,48.5,11.5,\n" + STOPS, depot=DEPOT, capacity=Decimal(10))
-    assert (file.depot, file.days[0].depot, file.days[0].names) == ("--depot", (11.55, 48.12), ("A", "B", "C"))
-
-
-@pytest.mark.parametrize("demand", ["", "0", "0.0"])
-def test_a_row_without_a_demand_at_the_depot_that_is_said_is_no_stop(read, demand):
-    text = f"{HEADER},48.12,11.55,{demand}\n{STOPS}"
-    said, found = (read(text, depot=depot, capacity=Decimal(10)) for depot in (DEPOT, None))
-    assert (said.days[0].key, said.bad, said.notes, found.bad) == (found.days[0].key, (), (), ())
-
-
-def test_a_depot_that_is_not_used_is_said(read):
-    file = read(HEADER + STOPS + "Depot,48.5,11.5,\n", depot=DEPOT, capacity=Decimal(10))
-    assert file.notes == ("The depot in line 5 is not used, for another one is given.",)
 
 
 def test_a_stop_in_the_middle_may_have_no_demand(read):
@@ -217,6 +208,26 @@ def test_swapped_columns_are_refused_with_the_map_that_helps(read):
     assert bad(file) == [(4, "the latitude is outside -90 to 90 (latitude and longitude swapped?)")]
 
 
+def test_what_can_be_no_degrees_is_refused_with_the_map_that_helps(read):
+    rows = "1,5339100.5,851000\n2,5339200,851100\n3,48,11\n"
+    with pytest.raises(
+        DreeError, match=r"no degrees in 2 of 3 rows, such as line 2: 5339100\.5, 851000\. .*--map x=lon,y=lat"
+    ):
+        read("id,lat,lon\n" + rows)
+    assert read("id,lat,lon\n" + rows, "x=lon,y=lat").days[0].places.tolist()[0] == [851000, 5339100.5]
+    with pytest.raises(DreeError, match=r"lost their decimal mark, write them with it"):
+        read("id,lat,lon\n1,47991930,7854210\n2,47992930,7854310\n")
+    assert bad(read("id,lat,lon\n1,47991930,7854210\n2,48,7.8\n")) == [(2, "the latitude is outside -90 to 90")]
+
+
+@pytest.mark.parametrize("cell", ["47.99N", "N 47.99", "47° 59.5", "47°59′31″", "7.85 w", "7,85 O"])
+def test_degrees_in_another_spelling_are_bad_rows_that_say_how_to_write_them(read, cell):
+    file = read(f"id;lat;lon\n1;{cell};7.8\n2;48;{cell}\n3;48;7.8\n")
+    hint = "is not a number (write degrees such as 47.9919; south and west have a minus)"
+    assert bad(file) == [(2, f"the latitude {hint}"), (3, f"the longitude {hint}")]
+    assert bad(read(f"x;y\n{cell};1\n2;3\n")) == [(2, "x is not a number")]
+
+
 def test_a_plane_has_any_coordinates(read):
     file = read("x,y\n0,0\n5000,-300\n1e10,1\n")
     assert file.days[0].places.tolist() == [[0, 0], [5000, -300]]
@@ -254,6 +265,12 @@ def test_an_id_may_return_on_another_day_and_a_place_under_another_id(read):
     assert file.bad == ()
 
 
+def test_ids_that_a_spreadsheet_has_rounded_are_told_from_those_that_are_there_twice(read):
+    file = read("id;lat;lon\n1.23457E+12;48;11\n1,23457E+12;48;11\n1.23457E+12;48.1;11\n1E5;48;11\n1E5;48;11\n")
+    rounded = "the same id as in an earlier row of the day (rounded by a spreadsheet? save ids as text)"
+    assert bad(file) == [(4, rounded), (6, "the same id as in an earlier row of the day")]
+
+
 def test_a_bad_row_does_not_make_a_later_one_a_repeated_one(read):
     file = read("id,lat,lon\nA,,11\nA,48,11\n")
     assert (bad(file), file.days[0].names) == ([(2, "the latitude is missing")], ("A",))
@@ -286,6 +303,17 @@ def test_demands_that_are_no_numbers_at_all_are_refused(read):
 def test_a_file_without_a_header_is_refused(read):
     with pytest.raises(DreeError, match="begins with a row of numbers"):
         read("A,48.1,11.5\nB,48.2,11.6\n")
+
+
+@pytest.mark.parametrize("encoding", ["cp1251", "shift-jis"])
+def test_where_a_header_is_not_understood_the_guess_of_its_encoding_is_said(read, encoding):
+    cells = {"cp1251": "Заказ;Имя", "shift-jis": "注文;名前"}[encoding]
+    with pytest.raises(
+        DreeError, match=r"no columns for the place.*not UTF-8 and was read as Windows-1252 .*as UTF-8\.$"
+    ):
+        read(f"{cells}\n1;2\n", encoding=encoding)
+    with pytest.raises(DreeError, match=r"--map x=NAME,y=NAME\.$"):
+        read(f"{cells}\n1;2\n")
 
 
 def test_any_coordinate_is_read_to_the_last_digit(read):

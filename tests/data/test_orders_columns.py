@@ -59,6 +59,13 @@ def test_no_name_has_two_meanings():
         ("date,timestamp,lat,lon", {"date": "date", "lat": "lat", "lon": "lon"}),
         ("日期,纬度,经度,数量", {"date": "日期", "lat": "纬度", "lon": "经度", "demand": "数量"}),
         ("latitude,lon,y", {"lat": "latitude", "lon": "lon"}),
+        ("lat,lon,Date de livraison", {"lat": "lat", "lon": "lon", "date": "Date de livraison"}),
+        ("lat,lon,Fecha_de_la_entrega", {"lat": "lat", "lon": "lon", "date": "Fecha_de_la_entrega"}),
+        ("lat,lon,Datum der Lieferung", {"lat": "lat", "lon": "lon", "date": "Datum der Lieferung"}),
+        ("lat,lon,delivery_day", {"lat": "lat", "lon": "lon", "date": "delivery_day"}),
+        ("lat,lon,Leverdatum", {"lat": "lat", "lon": "lon", "date": "Leverdatum"}),
+        ("lat,lon,date_of_birth,de,of the", {"lat": "lat", "lon": "lon"}),
+        ("Szer. geogr.,Dł. geogr.", {"lat": "Szer. geogr.", "lon": "Dł. geogr."}),
     ],
 )
 def test_columns_are_guessed_by_their_names(header, columns):

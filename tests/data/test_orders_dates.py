@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dree.data.orders_dates import day_names, day_of_file, spelled_day
+from dree.data.orders_dates import day_names, day_of_file, is_clear_date, spelled_day
 from dree.errors import DreeError
 
 PATH = Path("orders.csv")
@@ -125,12 +125,24 @@ def test_a_column_without_any_date_is_refused():
         ("orders-2022_06_04.csv", "2022-06-04"),
         ("2022-06-04 to 2022-06-05.csv", "2022-06-04 to 2022-06-05"),
         ("2022-13-04.csv", "2022-13-04"),
+        ("orders_30.06.2022.csv", "2022-06-30"),
+        ("4.6.2022 north.csv", "2022-06-04"),
+        ("05.03.2022.csv", "2022-03-05"),
+        ("04.06.2022-11.06.2022.csv", "04.06.2022-11.06.2022"),
+        ("31.06.2022.csv", "31.06.2022"),
+        ("v1.04.06.2022.csv", "v1.04.06.2022"),
         ("120220604.csv", "120220604"),
         ("monday.csv", "monday"),
     ],
 )
 def test_a_file_may_be_named_by_its_day(name, day):
     assert day_of_file(Path("folder") / name) == day
+
+
+def test_what_may_be_a_number_or_a_pair_of_hours_is_no_clear_date():
+    clear = ["2022-06-04", "20220604", "04.06.", "05/03/2022", "6月4日", "2022-06-04 10:15"]
+    other = ["604", "1231", "8-12", "1/2", "13/13/2022", "20221301", "Monday", ""]
+    assert [cell for cell in [*clear, *other] if is_clear_date(cell)] == clear
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from dree.data.orders import read_orders
 from dree.data.orders_numbers import check_thousands, decimal_mark, exact, plain_number
 from dree.data.orders_options import capacity_option, parse_capacity
 from dree.errors import DreeError
+from orders_files import read_as_file
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ DEGREES = "lat{0}lon{0}kg\n48.1{0}11.5{0}1.500\n48.2{0}11.6{0}{1}\n"
         (DEGREES.format(";", "2.5"), None),
         (DEGREES.format(",", "900"), None),
         (DEGREES.format(";", "2.500"), None),
-        (DEGREES.format(";", "900").replace(".", ",").replace("1,500", "1.500"), None),
+        (DEGREES.format(";", "900").replace(".", ",").replace("1,500", "1.500"), "kg"),
     ],
 )
 def test_points_between_thousands_are_refused_where_decimals_would_be_clear_otherwise(tmp_path, text, column):
@@ -116,9 +117,56 @@ def test_points_between_thousands_are_refused_where_decimals_would_be_clear_othe
         read_orders(path, depot=(48.1, 11.5), capacity=Decimal(2000))
 
 
-def test_demands_that_are_not_used_need_not_be_clear(tmp_path):
-    (tmp_path / "orders.csv").write_text(DEGREES.format(";", "900"))
+@pytest.mark.parametrize("text", [DEGREES.format(";", "900"), "x;y;kg\n1;2;1.500\n3;4;2.000\n"])
+def test_demands_that_are_not_used_need_not_be_clear(tmp_path, text):
+    (tmp_path / "orders.csv").write_text(text)
     assert len(read_orders(tmp_path / "orders.csv").days[0].places) == 2
+
+
+POINTS = "id;lat;lon;kg\n1;48.1;7.8;{}\n2;48.2;7.9;{}\n3;48.2;7.8;{}\n"
+COMMAS = POINTS.replace(".", ",")
+
+
+def demands_of(tmp_path, text, *cells):
+    file = read_as_file(tmp_path, text.format(*cells), depot=(48.1, 7.9), capacity=Decimal(5000))
+    assert file.bad == ()
+    (day,) = file.days
+    return [Decimal(int(demand)) / day.units for demand in day.demands], file.notes
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "demands", "own"),
+    [
+        (POINTS, ("1,500", "12", "0,750"), ("1.5", "12", "0.75"), "comma"),
+        (POINTS, ("1,500", "12", "2,5"), ("1.5", "12", "2.5"), "comma"),
+        (POINTS, ("1,500", "12.5", "2"), ("1500", "12.5", "2"), None),
+        (POINTS, ("1,500", "2", "1,000.5"), ("1500", "2", "1000.5"), None),
+        (POINTS, ("1,5", "2,25", "3,125"), ("1.5", "2.25", "3.125"), "comma"),
+        (COMMAS, ("1.500", "2.250", "0.750"), ("1.5", "2.25", "0.75"), "point"),
+        (COMMAS, ("1.500", "2.250", "12,5"), ("1500", "2250", "12.5"), None),
+        (COMMAS, ("1.500", "2.250", "900"), None, None),
+        (COMMAS, ("1.500", "2.250", "3.000"), None, None),
+        (COMMAS, ("1,500", "12", "3"), None, None),
+        (POINTS, ("1,500", "12", "3"), None, None),
+        (POINTS, ("1,500", "2.5", "0,5"), None, None),
+        (POINTS, ("1,500", "2.250", "3"), None, None),
+    ],
+)
+def test_demands_tell_their_own_decimal_mark_or_are_refused(tmp_path, text, cells, demands, own):
+    if demands is None:
+        with pytest.raises(DreeError, match=r"The column 'kg' has 1[.,]500, which may be 1500 or 1\.5\. Write 1500 or"):
+            demands_of(tmp_path, text, *cells)
+        return
+    found, notes = demands_of(tmp_path, text, *cells)
+    assert found == [Decimal(each) for each in demands]
+    assert notes == (() if own is None else (f"The demands (kg) have a decimal {own}, unlike the coordinates.",))
+
+
+def test_a_number_with_the_other_mark_than_most_demands_is_a_bad_row(tmp_path):
+    text = POINTS.format("1,5", "2,5", "2.5")
+    file = read_as_file(tmp_path, text, depot=(48.1, 7.9), capacity=Decimal(5000))
+    assert [(row.line, row.reason) for row in file.bad] == [(4, "the demand is not a number")]
+    assert file.days[0].demands.tolist() == [15, 25]
 
 
 @pytest.mark.parametrize("text", ["1.300", "1,300", " 12.125 ", "999,000"])

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dree.data.orders_depot import HOW, Depots, Place, at_depot, check_distance, find_depots, marked_rows
+from dree.data.orders_depot import HOW, Depots, Marked, Place, at_depot, check_distance, find_depots, marked_rows
+from dree.data.orders_numbers import MARKS
 from dree.data.orders_options import capacity_option, check_capacity, decimals
 from dree.data.orders_rows import Rows
 from dree.data.orders_table import BadRow, Table, read_table
@@ -84,7 +85,7 @@ def read_orders(
     faults: list[str] = []
     with _noted(faults):
         rows.judge_places()
-    days, depots, demands = _judged(rows, columns.get("dates"), depot, capacity, faults)
+    days, depots, demands = _judged(rows, columns, depot, capacity, faults)
     stops = [index for index in range(len(days)) if index not in depots.rows]
     centre, there = None, []
     if not faults:
@@ -106,15 +107,17 @@ def read_orders(
 
 
 def _judged(
-    rows: Rows, order: str | None, given: Place | None, capacity: Decimal | None, faults: list[str]
+    rows: Rows, columns: Mapping[str, str], given: Place | None, capacity: Decimal | None, faults: list[str]
 ) -> tuple[list[str], Depots, list[Decimal] | None]:
     """The days of rows, the depots and the demands, with reasons against stops; what is wrong with all is noted."""
     days = [""] * len(rows.reasons)
-    depots, demands, known = replace(UNKNOWN, rows=frozenset(marked_rows(rows))), None, False
+    demands, known = None, False
     with _noted(faults):
-        days, known = rows.days(order), True
+        days, known = rows.days(columns.get("dates")), True
+    marked = Marked((), ()) if columns.get("depot") == "" else marked_rows(rows, days)
+    depots = replace(UNKNOWN, rows=frozenset(marked.depots))
     with _noted(faults if known else []):  # without days several depots may be one for each
-        depots = find_depots(rows, days, given)
+        depots = find_depots(rows, days, marked, given)
     stops = [index for index in range(len(days)) if index not in depots.rows]
     if known:
         rows.judge_days(days, stops)
@@ -211,7 +214,14 @@ def _notes(table: Table, rows: Rows, capacity: Decimal | None, given: Mapping[st
         )
     if capacity is not None and "demand" not in table.columns and table.rows:
         unused = [] if "demand" in given else rows.numbers_not_used()
-        notes.append(f"There is no column for demands: every stop counts 1.{_may_be_demands(unused)}")
+        may_be = _may_be("demand", "numbers", unused)
+        notes.append(f"There is no column for demands: every stop counts 1.{may_be}")
+    if rows.demand_mark not in ("", rows.mark):
+        name = table.columns["demand"].name
+        notes.append(f"The demands ({name}) have a decimal {MARKS[rows.demand_mark]}, unlike the coordinates.")
+    dates = [] if {"date"} & {*table.columns, *given} else rows.dates_not_used()
+    if dates:
+        notes.append(f"There is no column for dates: all stops are of one day.{_may_be('date', 'dates', dates)}")
     clean = rows.places[rows.clean()]
     if not table.geographic and len(clean) and (np.abs(clean) <= (180, 90)).all() and _fine(clean):
         x, y = table.columns["x"].name, table.columns["y"].name
@@ -219,13 +229,14 @@ def _notes(table: Table, rows: Rows, capacity: Decimal | None, given: Mapping[st
     return notes
 
 
-def _may_be_demands(columns: Sequence[str]) -> str:
-    """How to say that one of these columns is the demand."""
+def _may_be(meaning: str, what: str, columns: Sequence[str]) -> str:
+    """How to say that one of these columns has a meaning."""
     if not columns:
         return ""
     names = ", ".join(columns[:NAMED]) + (", ..." if len(columns) > NAMED else "")
     name = columns[0] if len(columns) == 1 else "NAME"
-    return f" Columns of numbers that are not used: {names}. If one of them is the demand, say it: --map demand={name}."
+    one = f"If one of them is the {meaning}, say it: --map {meaning}={name}."
+    return f" Columns of {what} that are not used: {names}. {one}"
 
 
 def _fine(places: Places) -> bool:

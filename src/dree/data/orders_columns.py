@@ -15,12 +15,13 @@ from dree.errors import DreeError, unknown
 NAMES: dict[str, tuple[str, ...]] = {
     "lat": (
         "lat latitude latdeg latitudedeg gpslat gpslatitude geolat stoplat latwgs84 wgs84lat breite breitengrad "
-        "geobreite latitud latitudine breedtegraad szerokosc szerokoscgeograficzna enlem широта 纬度 緯度",
+        "geobreite latitud latitudine breedtegraad szerokosc szerokoscgeograficzna szerokoscgeogr szergeogr enlem "
+        "широта 纬度 緯度",
     ),
     "lon": (
         "lon lng long longitude londeg lngdeg longitudedeg gpslon gpslng gpslongitude geolon geolng stoplon stoplng "
         "lonwgs84 wgs84lon lange laenge langengrad laengengrad geolange geolaenge longitud longitudine lengtegraad "
-        "dlugosc dlugoscgeograficzna boylam долгота 经度 經度 経度",
+        "dlugosc dlugoscgeograficzna dlugoscgeogr dlgeogr boylam долгота 经度 經度 経度",
     ),
     "x": ("x xcoord xcoordinate coordx posx easting ostwert rechtswert",),
     "y": ("y ycoord ycoordinate coordy posy northing nordwert hochwert",),
@@ -32,7 +33,11 @@ NAMES: dict[str, tuple[str, ...]] = {
     "date": (
         "date ds day deliverydate orderdate servicedate shipdate datum tag lieferdatum liefertag fecha dia jour data "
         "giorno dag tarih дата 日期",
-        "liefertermin zustelldatum fechaentrega datelivraison 配送日期 送货日期",
+        "deliveryday datedelivery daydelivery planneddate plannedday routedate tourdate liefertermin zustelldatum "
+        "zustelltag datumlieferung taglieferung tourdatum fechaentrega fechareparto diaentrega dataentrega "
+        "datelivraison jourlivraison dataconsegna giornoconsegna leverdatum leverdag bezorgdatum bezorgdag "
+        "leveringsdato leveransdatum datadostawy dziendostawy teslimtarihi teslimattarihi датадоставки 配送日期 "
+        "送货日期",
         "datetime timestamp deliverytime zeitstempel",
     ),
     "id": (
@@ -57,6 +62,8 @@ YES = frozenset(YES_WORDS.split())
 EARTH, PLANE = ("lat", "lon"), ("x", "y")
 WORDS = {"lat": "latitude", "lon": "longitude", "x": "x", "y": "y"}
 PLAIN = str.maketrans("łøđæ", "loda")
+JOINT_WORDS = "de del della di da do du des der la le of the van"  # they only join others
+JOINTS = frozenset(JOINT_WORDS.split())
 
 
 @dataclass(frozen=True)
@@ -70,14 +77,20 @@ class Column:
 
 def normalised(name: str) -> str:
     """Small letters and digits alone, without accents and without what is in brackets."""
-    name = re.sub(r"[(\[].*?[)\]]", "", name) or name
+    name = _bare(name)
     letters = unicodedata.normalize("NFKD", name.casefold()).translate(PLAIN)
     return "".join(letter for letter in letters if letter.isalnum())
 
 
+def spellings(name: str) -> set[str]:
+    """How a heading may be known: as `normalised` leaves it, with and without words such as `de` and `of`."""
+    words = [word for word in re.split(r"[\W_]+", _bare(name)) if word.casefold() not in JOINTS]
+    return {normalised(name), normalised("".join(words))}
+
+
 def recognised(cells: Sequence[str], given: Mapping[str, str]) -> int:
     """How many meanings the names in a row would have; 0 where the place is not among them."""
-    names = {normalised(cell) for cell in cells}
+    names = set().union(*map(spellings, cells))
     said = {meaning for meaning, name in given.items() if name and normalised(name) in names}
     guessed = {meaning for meaning, groups in GROUPS.items() if any(group & names for group in groups)}
     found = said | guessed
@@ -106,7 +119,7 @@ def find_columns(
             candidates = [
                 index
                 for index, name in enumerate(header)
-                if normalised(name) in group
+                if group & spellings(name)
                 and index not in taken
                 and (index in filled or meaning in WORDS)
                 and (index in marked or (meaning, rank) != ("depot", 1))
@@ -118,6 +131,11 @@ def find_columns(
                 break
     pair = _place(path, header, found)
     return {meaning: column for meaning, column in found.items() if meaning in pair or meaning not in WORDS}
+
+
+def _bare(name: str) -> str:
+    """A name without what is in brackets, unless all of it is."""
+    return re.sub(r"[(\[].*?[)\]]", "", name) or name
 
 
 def is_depot_word(cell: str) -> bool:

@@ -27,7 +27,10 @@ EITHER = re.compile(
     rf"(?P<a>[0-9]{{1,2}})(?:/(?P<b>[0-9]{{1,2}})(?:/(?P<y>[0-9]{{4}}|[0-9]{{2}}))?"
     rf"|-(?P<bb>[0-9]{{1,2}})-(?P<yy>[0-9]{{4}})){TIME}"
 )
-IN_NAME = re.compile(r"(?<![0-9])(20[0-9]{2})([-_.]?)([0-9]{2})\2([0-9]{2})(?![0-9])")
+IN_NAME = (
+    re.compile(r"(?<![0-9])(?P<y>20[0-9]{2})([-_.]?)(?P<m>[0-9]{2})\2(?P<d>[0-9]{2})(?![0-9])"),
+    re.compile(r"(?<![0-9.])(?P<d>[0-9]{1,2})\.(?P<m>[0-9]{1,2})\.(?P<y>20[0-9]{2})(?![0-9])"),
+)
 
 
 class _Either(NamedTuple):
@@ -61,6 +64,14 @@ def day_names(path: Path, column: str, cells: Sequence[str], order: str | None) 
     return found
 
 
+def is_clear_date(cell: str) -> bool:
+    """Whether a cell is a date and nothing else: with a year, or with a month that is written as one."""
+    read = None if MONTH_DAY.fullmatch(cell) else _read(cell)
+    if isinstance(read, _Either):
+        return read.year is not None and any(read.day(order) for order in ORDERS)
+    return read is not None
+
+
 def spelled_day(text: str, days: Collection[str]) -> str | None:
     """Which of some days a person means by a date in one of the usual spellings; None where that is not clear."""
     read = _read(text.strip())
@@ -71,7 +82,8 @@ def spelled_day(text: str, days: Collection[str]) -> str | None:
 
 def day_of_file(path: Path) -> str:
     """The date in a file's name if there is one, else the name without its ending."""
-    dates = {_name(int(year), int(month), int(day)) for year, _, month, day in IN_NAME.findall(path.stem)} - {None}
+    found = [match for pattern in IN_NAME for match in pattern.finditer(path.stem)]
+    dates = {_name(int(match["y"]), int(match["m"]), int(match["d"])) for match in found} - {None}
     return str(dates.pop()) if len(dates) == 1 else path.stem
 
 

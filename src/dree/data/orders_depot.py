@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from dree.data.orders_columns import is_depot_word, marks_depot
-from dree.data.orders_numbers import exact
+from dree.data.orders_numbers import MARKS, exact
 from dree.data.orders_rows import FARTHEST, Rows
 from dree.errors import DreeError
 from dree.problems.geography import distances
 
+NAMED = 5  # rows
 Place = tuple[float, float]  # longitude and latitude, or x and y
 HOW = (
-    "give --depot LAT,LON (or X,Y), mark a row with 'depot' in a column 'type', or begin with one without id and demand"
+    "give --depot LAT,LON (or X,Y), mark a row without a demand with 'depot' in a column 'type', or begin with one "
+    "without id and demand"
 )
 
 
@@ -34,17 +39,59 @@ class Depots:
         return self.by_day.get(day, self.every_day)
 
 
-def find_depots(rows: Rows, days: Sequence[str], given: Place | None) -> Depots:
+class Marked(NamedTuple):
+    """The rows that say they are a depot: those that may be, and those that are orders all the same."""
+
+    depots: Sequence[int]
+    orders: Sequence[int]
+
+
+def marked_rows(rows: Rows, days: Sequence[str]) -> Marked:
+    """A customer may be called a warehouse. What has a demand is an order.
+
+    Where there is no column for demands, several rows of one day with ids of their own are orders.
+    """
+    found, table = _with_mark(rows), rows.table
+    ids, demands = table.cells("id"), table.cells("demand")
+    own: defaultdict[str, set[str]] = defaultdict(set)
+    for index in found if "demand" not in table.columns else ():
+        if ids[index].strip("0") and not is_depot_word(ids[index]):
+            own[days[index]].add(ids[index])
+    orders = {
+        index
+        for index in found
+        if re.search("[1-9]", demands[index]) or (ids[index] in own[days[index]] and len(own[days[index]]) > 1)
+    }
+    return Marked([index for index in found if index not in orders], sorted(orders))
+
+
+def find_depots(rows: Rows, days: Sequence[str], marked: Marked, given: Place | None) -> Depots:
     """The depots; `given` is as a person gives it, latitude first."""
-    marked = marked_rows(rows)
-    if given is not None:
-        place = (given[1], given[0]) if rows.table.geographic else given
-        if rows.table.geographic and not (abs(place[1]) <= 90 and abs(place[0]) <= 180):
-            raise DreeError(f"--depot {given[0]:g},{given[1]:g} is not on the earth. Give the latitude first.")
-        elsewhere = [rows.table.rows[index].line for index in marked if _place(rows, index) != place]
-        note = f"The depot in line {elsewhere[0]} is not used, for another one is given." if elsewhere else ""
-        used = frozenset([*marked, *_without_demand(rows, place)])
-        return Depots(place, {}, used, "--depot", (note,) if note else ())
+    found = _in_file(rows, days, marked.depots) if given is None else _said(rows, given, marked.depots)
+    notes = _of_orders(rows, marked.orders, found.how == "none") if marked.orders else ()
+    return replace(found, notes=(*found.notes, *notes))
+
+
+def _said(rows: Rows, given: Place, marked: Sequence[int]) -> Depots:
+    """The depot that a person says, and the rows that are no stops for it."""
+    place = (given[1], given[0]) if rows.table.geographic else given
+    if rows.table.geographic and not (abs(place[1]) <= 90 and abs(place[0]) <= 180):
+        raise DreeError(f"--depot {given[0]:g},{given[1]:g} is not on the earth. Give the latitude first.")
+    ids = rows.table.cells("id")
+    nameless = [index for index in _without_demand(rows, place) if not ids[index]]
+    there = {*nameless, *(index for index in marked if _place(rows, index) == place)}
+    elsewhere = [index for index in marked if index not in there]
+    notes = _taken(rows, sorted(there))
+    if elsewhere:
+        depots = "depot in line {} is" if len(elsewhere) == 1 else "depots in lines {} are"
+        lines = depots.format(_lines(rows, elsewhere, len(elsewhere)))
+        order = "it is an order" if len(elsewhere) == 1 else "they are orders"
+        notes += (f"The {lines} not used, for another one is given. If {order}: --map depot=",)
+    return Depots(place, {}, frozenset([*marked, *nameless]), "--depot", notes)
+
+
+def _in_file(rows: Rows, days: Sequence[str], marked: Sequence[int]) -> Depots:
+    """The depots that the file tells."""
     usable = [index for index in marked if not rows.reasons[index]]
     if usable:
         return _of_marked(rows, days, usable, frozenset(marked))
@@ -73,7 +120,7 @@ def check_distance(rows: Rows, depots: Depots, centre: Place | None) -> None:
             )
 
 
-def marked_rows(rows: Rows) -> list[int]:
+def _with_mark(rows: Rows) -> list[int]:
     """The rows that say they are a depot."""
     table = rows.table
     found = {
@@ -90,34 +137,70 @@ def marked_rows(rows: Rows) -> list[int]:
 
 def _of_marked(rows: Rows, days: Sequence[str], usable: Sequence[int], marked: frozenset[int]) -> Depots:
     """One depot for all days, or one for each."""
-    lines = ", ".join(str(rows.table.rows[index].line) for index in usable[:5]) + (", ..." if len(usable) > 5 else "")
+    lines = _lines(rows, usable)
     how = f"marked in line {lines}"
     places = {_place(rows, index) for index in usable}
     if len(places) == 1:
-        return Depots(places.pop(), {}, marked, how)
+        return Depots(places.pop(), {}, marked, how, _taken(rows, usable))
     by_day = {days[index]: _place(rows, index) for index in usable}
     if any(not days[index] or by_day[days[index]] != _place(rows, index) for index in usable):
         raise DreeError(
             f"{rows.table.path} has several depots (lines {lines}); all routes of a day begin at one. Keep one, or "
-            "give it with --depot."
+            "give it with --depot. If none of them is a depot: --map depot="
         )
-    return Depots(None, by_day, marked, how)
+    return Depots(None, by_day, marked, how, _taken(rows, usable))
+
+
+def _taken(rows: Rows, used: Sequence[int]) -> tuple[str, ...]:
+    """What is said of rows that are the depot."""
+    if not used:
+        return ()
+    if len(used) > 1:
+        return (f"Lines {_lines(rows, used)} are taken for the depot, not for stops.",)
+    return (f"{_line(rows, used[0])} is taken for the depot, not for a stop.",)
+
+
+def _of_orders(rows: Rows, orders: Sequence[int], missing: bool) -> tuple[str, ...]:
+    """What is said of orders that are called a depot; where the depot is missing, also how to say that one is it."""
+    why = "a demand" if "demand" in rows.table.columns else "an id of its own, as others of the day have"
+    if len(orders) > 1:
+        names = ", ".join(map(rows.table.name, orders[:NAMED])) + ", ..." * (len(orders) > NAMED)
+        each = f"Lines {_lines(rows, orders)} ({names}) are called depots, but each has {why}"
+        return (f"{each}, so they are orders.",)
+    (order,) = orders
+    hint = f" {_if_depot(rows, _place(rows, order))}." if missing and not rows.reasons[order] else ""
+    return (f"{_line(rows, order)} is called a depot but has {why}, so it is an order and not the depot.{hint}",)
+
+
+def _if_depot(rows: Rows, place: Place) -> str:
+    """How to say that a place is the depot."""
+    first, second = reversed(place) if rows.table.geographic else place
+    return f"If it is the depot: --depot={first},{second}"
+
+
+def _line(rows: Rows, index: int) -> str:
+    """A row by its line and by what it is called, if anything."""
+    called = rows.table.cells("id")[index] or rows.table.cells("name")[index]
+    return f"Line {rows.table.rows[index].line}{f' ({called})' if called else ''}"
+
+
+def _lines(rows: Rows, chosen: Sequence[int], most: int = NAMED) -> str:
+    """The lines of rows, the first ones where there are many."""
+    return ", ".join(str(rows.table.rows[index].line) for index in chosen[:most]) + ", ..." * (len(chosen) > most)
 
 
 def _of_first(rows: Rows, place: Place, like_it: Sequence[int]) -> Depots:
     """The first row, which has no demand, as the depot; with an id it is an order like the others, and no depot."""
-    table = rows.table
-    line, called = table.rows[0].line, table.cells("id")[0] or table.cells("name")[0]
-    which = f"Line {line}{f' ({called})' if called else ''}, the first, has no demand"
-    if table.cells("id")[0]:
-        first, second = reversed(place) if table.geographic else place
-        note = f"{which} but an id, so it is an order and not the depot. If it is the depot: --depot={first},{second}"
-        return Depots(None, {}, frozenset(), "none", (f"{note}.",))
-    lines = [table.rows[index].line for index in like_it if index]
-    others = f" (lines: {', '.join(map(str, lines[:5]))}{', ...' if len(lines) > 5 else ''})"
-    more = f"; so others without demand at that place are no stops{others}" if lines else ", not for a stop"
+    which = f"{_line(rows, 0)}, the first, has no demand"
+    if rows.table.cells("id")[0]:
+        note = f"{which} but an id, so it is an order and not the depot. {_if_depot(rows, place)}."
+        return Depots(None, {}, frozenset(), "none", (note,))
+    others = [index for index in like_it if index]
+    at_it = f"others without demand at that place are no stops (lines: {_lines(rows, others)})"
+    more = f"; so {at_it}" if others else ", not for a stop"
     note = f"{which} and is taken for the depot{more}. If the depot is elsewhere, give it with --depot."
-    return Depots(place, {}, frozenset(like_it), f"line {line}, the first, has no demand", (note,))
+    how = f"line {rows.table.rows[0].line}, the first, has no demand"
+    return Depots(place, {}, frozenset(like_it), how, (note,))
 
 
 def _without_demand(rows: Rows, place: Place) -> list[int]:
@@ -126,7 +209,8 @@ def _without_demand(rows: Rows, place: Place) -> list[int]:
         return []
     there = np.flatnonzero((rows.places == place).all(1)).tolist()
     cells = rows.table.cells("demand")
-    return [index for index in there if not rows.reasons[index] and exact(cells[index] or "0", rows.mark) == 0]
+    nothing = {cell for cell in set(cells) if any(exact(cell or "0", mark) == 0 for mark in MARKS)}
+    return [index for index in there if not rows.reasons[index] and cells[index] in nothing]
 
 
 def _place(rows: Rows, index: int) -> Place:

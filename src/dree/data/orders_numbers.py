@@ -34,6 +34,25 @@ def check_thousands(cells: Sequence[str], column: str, mark: str) -> None:
         raise DreeError(f"The column '{column}' has {marked[0]}, {either(marked[0])}")
 
 
+def own_mark(cells: Sequence[str], column: str, usual: str, points: bool) -> str:
+    """The decimal mark of a column by its own numbers; the usual one where none of them has a mark.
+
+    Numbers that may be in thousands are refused, unless all others that have a mark tell of the same one, or they have
+    points and `points` says that these are decimal.
+    """
+    counts = Counter(cell for cell in cells if any(mark in cell for mark in MARKS))
+    read = {cell: [mark for mark in MARKS if plain_number(cell, mark) is not None] for cell in counts}
+    told: Counter[str] = Counter()
+    for cell, marks in read.items():
+        told.update({mark: counts[cell] for mark in marks if len(marks) == 1})
+    unclear = [cell for cell, marks in read.items() if len(marks) > 1]
+    if unclear and len(told) != 1 and (told or not points or any("," in cell for cell in unclear)):
+        raise DreeError(f"The column '{column}' has {unclear[0]}, {either(unclear[0])}")
+    if told:
+        return max(told, key=lambda mark: (told[mark], mark == usual))
+    return "." if unclear else usual
+
+
 def has_whole(cells: Sequence[str]) -> bool:
     """Whether some are whole numbers above 0 without a mark, as there are none where all have the same decimals."""
     return any(cell.lstrip("+-").isdecimal() and cell.strip("+-0") for cell in cells)

@@ -5,15 +5,17 @@ Shapes: N rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dree.data.orders_dates import day_names, day_of_file
-from dree.data.orders_numbers import check_thousands, decimal_mark, exact, has_whole, plain_number
+from dree.data.orders_dates import day_names, day_of_file, is_clear_date
+from dree.data.orders_numbers import check_thousands, decimal_mark, exact, has_whole, own_mark, plain_number
 from dree.data.orders_options import DECIMALS, decimals
 from dree.data.orders_table import BadRow, Table
 from dree.errors import DreeError
@@ -21,6 +23,8 @@ from dree.problems.geography import Places, distances, middle
 
 FARTHEST = 1000  # kilometres from the middle of all stops
 LARGEST = 1e9  # of x and y
+ENOUGH = 1000  # cells of a column, to see what it holds
+FULL_CIRCLE = 360  # degrees; larger numbers are metres, or degrees that have lost their decimal mark
 ORIGIN = "the place is (0, 0)"
 SWAPPED = " (latitude and longitude swapped?)"
 LATITUDE = "the latitude is outside -90 to 90"
@@ -32,7 +36,11 @@ NO_DEMAND, NOT_A_DEMAND = "the demand is missing", "the demand is not a number"
 NEGATIVE, OVER = "the demand is negative", "the demand is over the capacity"
 TOO_FINE = f"the demand has more than {DECIMALS} decimals"
 SAME_ID = "the same id as in an earlier row of the day"
+ROUNDED_ID = f"{SAME_ID} (rounded by a spreadsheet? save ids as text)"
 SAME_ROW = "the same name, place and demand as in an earlier row of the day"
+ROUNDED = re.compile(r"[0-9]([.,][0-9]+)?E\+[0-9]+", re.IGNORECASE)  # 1.23457E+12
+DIRECTED = re.compile(r"""(?=.*[0-9])(?=.*[NSEWO°º'"′″])[NSEWO]?[-+0-9.,°º'"′″’ ]+[NSEWO]?""", re.IGNORECASE)  # 47.99N
+AS_DEGREES = " (write degrees such as 47.9919; south and west have a minus)"
 WORDS = {"lat": "the latitude", "lon": "the longitude", "x": "x", "y": "y"}
 
 
@@ -41,15 +49,16 @@ class Rows:
     """What is known of each row; the first reason that is found against it counts."""
 
     table: Table
-    mark: str  # the decimal mark
+    mark: str  # the decimal mark of coordinates
     places: Places  # [N, 2] longitude and latitude, or x and y; 0 where they are not known
     reasons: list[str] = field(default_factory=list)  # [N] empty for those that are clean
+    demand_mark: str = ""  # the decimal mark of demands, once they are judged
 
     @staticmethod
     def of(table: Table) -> Rows:
         """The rows of a table, with their places, of which as yet only those are judged that are no numbers."""
         mark = _mark(table)
-        first, second = ("lon", "lat") if table.geographic else ("x", "y")
+        first, second = _pair(table)
         columns = [[plain_number(cell, mark) for cell in table.cells(meaning)] for meaning in (first, second)]
         pairs = [[float(number or "0") for number in pair] for pair in zip(*columns, strict=True)]
         rows = Rows(table, mark, np.array(pairs, np.float64).reshape(-1, 2), [""] * len(table.rows))
@@ -95,9 +104,8 @@ class Rows:
     def demands(self, stops: Sequence[int], capacity: Decimal) -> list[Decimal]:
         """What every row orders, 1 where there is no column for it; stops that order what cannot be are rejected."""
         cells = self.table.cells("demand") if "demand" in self.table.columns else ["1"] * len(self.reasons)
-        if self.mark == "." and _points_may_group(self.table, cells):
-            check_thousands(cells, self.table.columns["demand"].name, self.mark)
-        found = {cell: exact(cell, self.mark) for cell in set(cells)}
+        self.demand_mark = mark = self._mark_of_demands(cells)
+        found = {cell: exact(cell, mark) for cell in set(cells)}
         if stops and all(found[cells[index]] is None for index in stops):
             raise DreeError(
                 f"No cell of the column '{self.table.columns['demand'].name}' in {self.table.path} is a number. Write "
@@ -108,13 +116,30 @@ class Rows:
             self.reject(index, wrong[cells[index]])
         return [found[cell] or Decimal(0) for cell in cells]
 
+    def _mark_of_demands(self, cells: Sequence[str]) -> str:
+        """The decimal mark of demands, which may be another than that of coordinates."""
+        if "demand" not in self.table.columns:
+            return self.mark
+        places = _coordinates(self.table)
+        known = decimal_mark(places)
+        points = known != "," and not _points_may_group(self.table, cells if known else [*places, *cells])
+        return own_mark(cells, self.table.columns["demand"].name, self.mark, points)
+
     def numbers_not_used(self) -> list[str]:
-        """The names of columns without a meaning whose cells are mostly numbers, as those of demands would be."""
+        """The columns that may be demands."""
+        return self._not_used(lambda cell: plain_number(cell, self.mark) is not None)
+
+    def dates_not_used(self) -> list[str]:
+        """The columns that may be dates."""
+        return self._not_used(is_clear_date)
+
+    def _not_used(self, fits: Callable[[str], bool]) -> list[str]:
+        """The names of columns without a meaning of which most of the first cells are like this."""
         used, found = {column.index for column in self.table.columns.values()}, []
         for index, name in enumerate(self.table.header):
-            cells = [row.cells[index] for row in self.table.rows if index < len(row.cells) and row.cells[index]]
-            numbers = sum(plain_number(cell, self.mark) is not None for cell in cells)
-            if name and index not in used and 2 * numbers > len(cells):
+            filled = (row.cells[index] for row in self.table.rows if index < len(row.cells) and row.cells[index])
+            cells = list(islice(filled, ENOUGH))
+            if name and index not in used and 2 * sum(map(fits, cells)) > len(cells):
                 found.append(name)
         return found
 
@@ -128,7 +153,8 @@ class Rows:
             row = (names[index], *self.places[index].tolist(), demands[index])
             key = (days[index], *((ids[index],) if ids[index] else row))
             if key in seen:
-                self.reject(index, SAME_ID if ids[index] else SAME_ROW)
+                same_id = ROUNDED_ID if ROUNDED.fullmatch(ids[index]) else SAME_ID
+                self.reject(index, same_id if ids[index] else SAME_ROW)
             seen.add(key)
 
     def judge_far(self, stops: Sequence[int]) -> tuple[float, float] | None:
@@ -155,15 +181,25 @@ class Rows:
         cells = self.table.cells(meaning)
         for index, number in enumerate(numbers):
             if number is None:
-                self.reject(index, f"{WORDS[meaning]} is {'not a number' if cells[index] else 'missing'}")
+                hint = AS_DEGREES if self.table.geographic and DIRECTED.fullmatch(cells[index]) else ""
+                self.reject(index, f"{WORDS[meaning]} is {'not a number' if cells[index] else 'missing'}{hint}")
 
     def _judge_degrees(self) -> None:
         """Reject impossible degrees; refuse the file where most of them are, and would not be the other way round."""
         lng, lat = self.places.T
         known = np.array([not reason for reason in self.reasons], bool)
+        names = {meaning: self.table.columns[meaning].name for meaning in ("lat", "lon")}
+        beyond = np.flatnonzero(known & (np.abs(self.places).max(1) > FULL_CIRCLE)).tolist()
+        if len(beyond) > known.sum() / 2:
+            pair = ", ".join(self.table.cells(meaning)[beyond[0]] for meaning in ("lat", "lon"))
+            raise DreeError(
+                f"{self.table.path}: {names['lat']} and {names['lon']} are no degrees in {len(beyond)} of "
+                f"{known.sum()} rows, such as line {self.table.rows[beyond[0]].line}: {pair}. If they are metres or "
+                f"the like, say it: --map x={names['lon']},y={names['lat']}. If they are degrees that have lost their "
+                "decimal mark, write them with it, such as 47.99193."
+            )
         other_way = known & (np.abs(lat) > 90) & (np.abs(lat) <= 180) & (np.abs(lng) <= 90)
         if other_way.sum() > known.sum() / 2:
-            names = {meaning: self.table.columns[meaning].name for meaning in ("lat", "lon")}
             raise DreeError(
                 f"{self.table.path}: latitude and longitude are swapped, for {other_way.sum()} of {known.sum()} "
                 f"latitudes are outside -90 to 90. Say it: --map lat={names['lon']},lon={names['lat']}."
@@ -174,20 +210,26 @@ class Rows:
         self._reject((lat == 0) & (lng == 0), ORIGIN)
 
 
+def _coordinates(table: Table) -> list[str]:
+    """The cells of both columns of places."""
+    return [cell for meaning in _pair(table) for cell in table.cells(meaning)]
+
+
+def _pair(table: Table) -> tuple[str, str]:
+    """The meanings that are the place, east before north."""
+    return ("lon", "lat") if table.geographic else ("x", "y")
+
+
 def _mark(table: Table) -> str:
-    """The decimal mark of the coordinates, or of demands where coordinates are whole numbers."""
-    pair = ("lat", "lon") if table.geographic else ("x", "y")
-    seen: list[str] = []
-    for meanings in (pair, ("demand",)):
-        cells = [cell for meaning in meanings for cell in table.cells(meaning)]
-        seen += cells
-        mark = decimal_mark(cells)
-        if mark is not None:
-            if meanings != ("lat", "lon") and (mark == "," or _points_may_group(table, seen)):
-                names = [table.columns[each].name for each in meanings if mark in "".join(table.cells(each))]
-                check_thousands(cells, names[0], mark)
-            return mark
-    return "."
+    """The decimal mark of the coordinates, or of most demands where coordinates are whole numbers."""
+    cells = _coordinates(table)
+    mark = decimal_mark(cells)
+    if mark is None:
+        return decimal_mark(table.cells("demand")) or "."
+    if not table.geographic and (mark == "," or _points_may_group(table, cells)):
+        names = [table.columns[each].name for each in _pair(table) if mark in "".join(table.cells(each))]
+        check_thousands(cells, names[0], mark)
+    return mark
 
 
 def _points_may_group(table: Table, cells: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dree.data.orders_columns import KINDS, Column, find_columns, is_depot_word, no_place, normalised, recognised
+from dree.data.orders_columns import KINDS, Column, find_columns, is_depot_word, no_place, recognised, spellings
 from dree.data.orders_text import FALLBACKS, Record, read_text, records, split_cells, split_lines
 from dree.errors import DreeError
 
@@ -62,6 +62,14 @@ class Table:
 def read_table(path: Path, given: Mapping[str, str]) -> Table:
     """The table in a file; `given` are the names of columns that a person has said."""
     text, encoding = read_text(path)
+    try:
+        return _table(path, text, encoding, given)
+    except DreeError as error:
+        raise DreeError(" ".join([str(error), *_guessed(encoding)])) from None
+
+
+def _table(path: Path, text: str, encoding: str, given: Mapping[str, str]) -> Table:
+    """The table in a text."""
     lines = split_lines(text)
     delimiter, header_line = _find_header(path, lines, given)
     header = split_cells(lines[header_line - 1], delimiter)
@@ -70,7 +78,7 @@ def read_table(path: Path, given: Mapping[str, str]) -> Table:
     rows, bad = _matched(records(lines, delimiter, header_line + 1, len(header)), header)
     cells = [row.cells for row in rows]
     filled = {index for index in range(len(header)) if any(index < len(row) and row[index] for row in cells)}
-    kinds = {index for index in filled if normalised(header[index]) in KINDS}
+    kinds = {index for index in filled if KINDS & spellings(header[index])}
     marked = {i for i in kinds if any(map(is_depot_word, {row[i] for row in cells if i < len(row)}))}
     columns = find_columns(path, header, filled, marked, given)
     needed = 1 + max(column.index for column in columns.values())
@@ -122,14 +130,17 @@ def _matched(found: Iterable[Record], header: Sequence[str]) -> tuple[list[Recor
 
 def _notes(encoding: str, above: Sequence[str]) -> tuple[str, ...]:
     """What a person should know of how the text was read."""
-    notes = []
-    if encoding in FALLBACKS:
-        notes.append(
-            f"The file is not UTF-8 and was read as {encoding} ({FALLBACKS[encoding]}); if names look wrong, save it "
-            "as UTF-8."
-        )
+    notes = _guessed(encoding)
     passed = [line for line in above if line.strip() and not line.strip(' "').lower().startswith("sep=")]
     if passed:
         lines = "1 line above the header was" if len(passed) == 1 else f"{len(passed)} lines above the header were"
         notes.append(f"{lines} passed over.")
     return tuple(notes)
+
+
+def _guessed(encoding: str) -> list[str]:
+    """What is said of an encoding that was guessed."""
+    if encoding not in FALLBACKS:
+        return []
+    kind = f"{encoding} ({FALLBACKS[encoding]})"
+    return [f"The file is not UTF-8 and was read as {kind}; if names look wrong, save it as UTF-8."]
