@@ -179,10 +179,50 @@ def test_a_narrow_terminal_shows_days_and_gaps_whole(tmp_path, start, days, monk
 
 def test_history_says_what_is_damaged(tmp_path, start, days):
     path = tmp_path / "state"
-    invoke("learn", path, days[0], "--batches", 1, "--start", start)
-    (path / "files" / State.open(path).versions[0].solver.name).write_bytes(b"")
+    invoke("learn", path, days[0], "--batches", 1, "--start", start, "--margin", 100)
+    (path / "files" / State.open(path).versions[1].solver.name).write_bytes(b"")
     with pytest.raises(DreeError, match=r"solver-.*is damaged.*\nRestore these from a backup"):
         invoke("history", path)
+
+
+def test_a_lost_solver_that_only_going_back_needs_is_said_and_no_error(tmp_path, start, days):
+    path = tmp_path / "state"
+    invoke("learn", path, *days[:2], "--batches", 1, "--start", start, "--margin", 100)
+    lost = path / "files" / State.open(path).versions[1].solver.name
+    lost.unlink()
+    output = invoke("history", path)
+    assert f"{lost} is missing. Nobody can go back to version 1 without it; all else goes on." in output
+    assert len([row for row in cells(output) if row and row[0] in ("0", "1", "2")]) == 3
+
+
+@pytest.mark.parametrize("name", ["state.json", "lock", "files/mine.json", ".state.json.12"])
+def test_no_output_takes_the_place_of_the_states_own_files(tmp_path, start, days, name, monkeypatch):
+    path = tmp_path / "state"
+    invoke("learn", path, days[0], "--batches", 1, "--start", start)
+    before = State.open(path)
+    (tmp_path / "link").symlink_to(path)
+    monkeypatch.chdir(path)
+    for out in (path / name, tmp_path / "link" / name, name):
+        for words in (
+            ["history", path, "--rollback", 0, "--json", out],
+            ["watch", path, "--out", out],
+            ["solve", days[1], "--state", path, "--csv", out],
+        ):
+            with pytest.raises(DreeError, match=rf"{name} belongs to the state in .* Write to another place"):
+                invoke(*words)
+    assert State.open(path) == before
+    assert before.damaged() == {}
+    invoke("watch", ".")
+    invoke("history", ".", "--json", "history.json")
+    assert {each.name for each in path.iterdir()} == {"state.json", "lock", "files", "watch.html", "history.json"}
+
+
+def test_names_of_days_are_shown_as_they_are(tmp_path, start, days):
+    tour = tmp_path / "tour [west].csv"
+    tour.write_text(days[0].read_text().replace("2026-01-01,", ",").replace("date,", "day,"))
+    output = invoke("learn", tmp_path / "state", tour, "--batches", 1, "--start", start)
+    assert "tour [west]: 12 stops" in output
+    assert "tour [west]" in invoke("history", tmp_path / "state")
 
 
 def test_two_at_once_are_refused_and_an_interrupt_says_where_it_stands(tmp_path, start, days):

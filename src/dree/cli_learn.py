@@ -82,9 +82,12 @@ def history(
 ) -> None:
     """List the versions of a solver that learns, or go back to one of them."""
     from dree.files import write_json
+    from dree.service.outputs import check_output
     from dree.service.rollback import roll_back
     from dree.service.state import State
 
+    if json_file:
+        check_output(state_dir, json_file)
     if rollback is not None:
         roll_back(state_dir, rollback, say)
         say(f"Version {rollback} is in use again, and the next day is learned from there.")
@@ -94,9 +97,12 @@ def history(
         say(line)
     if json_file:
         say(f"JSON: {write_json(json_file, _plain(state))}")
-    damaged = state.damaged()
-    if damaged:
-        raise DreeError("\n".join([*damaged, f"Restore these from a backup of {state_dir}."]))
+    damaged, spare = state.damaged(), state.spare()
+    for file, words in damaged.items():
+        if file in spare:
+            say(f"{words} Nobody can go back to version {spare[file]} without it; all else goes on.")
+    if needed := [words for file, words in damaged.items() if file not in spare]:
+        raise DreeError("\n".join([*needed, f"Restore these from a backup of {state_dir}."]))
 
 
 def _close(state: State, learned: list[Version]) -> None:
@@ -131,6 +137,7 @@ def _table(state: State) -> Table:
     """A row for each version."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title="Versions", title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("version", justify="right", no_wrap=True)
@@ -145,7 +152,7 @@ def _table(state: State) -> Table:
         words += ["in use"] if each.number == state.in_use else [] if each.solver else ["no longer kept"]
         gaps = [f"{gaps.before:z.2f} → {gaps.after:z.2f}" if gaps else "" for gaps in (each.today, each.past)]
         cells = [str(each.number), each.day or "start", str(each.stops or ""), *gaps, ", ".join(words)]
-        table.add_row(*cells, each.when[:10], style="bold" if each.number == state.in_use else None)
+        table.add_row(*map(Text, cells), each.when[:10], style="bold" if each.number == state.in_use else None)
     return table
 
 

@@ -54,11 +54,12 @@ def solve(
     picture: Annotated[Path | None, typer.Option("--png", help="Draw a picture to this file.")] = None,
 ) -> None:
     """Route the stops of a day: one round trip, or with --capacity several routes from a depot."""
+    from dree.data.orders import read_orders
     from dree.routing import Share
     from dree.routing.construct import construct
     from dree.routing.exports import check_geographic
     from dree.routing.improve import check_seconds, improved
-    from dree.service.region import check_region
+    from dree.service.region import check_fits, check_region
     from dree.service.state import State
 
     if sum(each is not None for each in (state, run_folder, shipped)) > 1:
@@ -66,8 +67,10 @@ def solve(
     if improve is not None:
         check_seconds(improve)
     wanted = Wanted(json_out, csv_out, geojson, html, picture)
-    _check_places(file, wanted)
+    _check_places(file, state, wanted)
     kept = None if state is None else State.open(state)
+    if kept is not None and depot is None and not _is_problem(file):
+        check_fits(_chosen(read_orders(file, _meanings(kept, columns)), day), kept)  # with its own depot, if it has one
     source = None if _is_problem(file) else _read(file, kept, columns, depot, capacity)
     orders = _problem(file, day, columns, depot, capacity) if source is None else _chosen(source, day)
     if kept is not None and source is not None:
@@ -87,13 +90,16 @@ def solve(
     _write(plan, shares, source, wanted)
 
 
-def _check_places(file: Path, wanted: Wanted) -> None:
-    """Refuse to write over the orders, two outputs to one file, what cannot be written, a picture of no known kind."""
+def _check_places(file: Path, state: Path | None, wanted: Wanted) -> None:
+    """Refuse to write over the orders or a state, two outputs to one file, what cannot be written, unknown pictures."""
     from dree.files import check_writable
+    from dree.service.outputs import check_output
 
     failures: list[str] = []
     taken = {file.resolve(): "the file of orders"}
     for path in filter(None, wanted):
+        if state is not None:
+            check_output(state, path)
         with _noted(failures):
             check_writable(path)
         if path.resolve() in taken:
@@ -124,13 +130,13 @@ def _problem(file: Path, day: str | None, columns: str | None, depot: str | None
 def _read(file: Path, state: State | None, columns: str | None, depot: str | None, capacity: str | None) -> OrderFile:
     """The orders in a CSV file; what is not said about them is as the state has it. Bad rows are said aloud."""
     from dree.data.orders import read_orders
-    from dree.data.orders_options import parse_capacity, parse_columns, parse_depot
+    from dree.data.orders_options import parse_capacity, parse_depot
     from dree.data.orders_rows import SAME_ID
     from dree.service.days import Given, given_of
     from dree.service.demands import check_demands
 
     known = Given() if state is None else given_of(state.settings)
-    meanings = {**(known.columns or {}), **({} if columns is None else parse_columns(columns))}
+    meanings = _meanings(state, columns)
     found = read_orders(
         file,
         meanings,
@@ -151,6 +157,13 @@ def _read(file: Path, state: State | None, columns: str | None, depot: str | Non
     if any(row.reason == SAME_ID for row in found.bad) and any(day.demands is not None for day in found.days):
         say("Nor are their demands counted. If rows with one id are parts of one order, add them up to one row first.")
     return found
+
+
+def _meanings(state: State | None, columns: str | None) -> dict[str, str]:
+    """What columns are: as the state has it and, before that, as is said."""
+    from dree.data.orders_options import parse_columns
+
+    return {**({} if state is None else state.settings.columns), **({} if columns is None else parse_columns(columns))}
 
 
 def _chosen(source: OrderFile, day: str | None) -> Orders:
@@ -238,8 +251,8 @@ def _write(plan: Plan, shares: list[Share], source: OrderFile | None, wanted: Wa
                 say(f"{kind}: {write(path)}")
     if source is not None and source.bad:
         rows = "1 row" if len(source.bad) == 1 else f"{len(source.bad)} rows"
-        stops = len(plan.orders.places)
-        say(f"Not routed: {rows} of {source.path}, beside {stops} stops. To see each: {source.command} --all")
+        stops = "1 stop" if len(plan.orders.places) == 1 else f"{len(plan.orders.places)} stops"
+        say(f"Not routed: {rows} of {source.path}, beside {stops}. To see each: {source.command} --all")
     if failures:
         raise DreeError(" ".join(failures))
 

@@ -18,8 +18,10 @@ def watch(
     """Write a page about the days and the solver: do they drift, and does it get better? It works offline."""
     from dree.files import check_writable
     from dree.report.watch_page import watch_drift, write_watch_page
+    from dree.service.outputs import check_output
     from dree.service.state import State
 
+    check_output(state_dir, out)
     check_writable(out)
     state, drift, without = State.open(state_dir), None, ""
     try:

@@ -79,7 +79,7 @@ def main(folder: Path, mode: str, job: str) -> None:
         shutil.copytree(folder / "before", state)
         status = in_child(lambda at=at: (arm(mode, at), work()))
         found = State.open(state)
-        assert found.damaged() == [], at
+        assert found.damaged() == {}, at
         assert contents(found) in (before, after), at
         met.add((status, contents(found) == after))
         if at % EVERY == 0:

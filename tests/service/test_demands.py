@@ -34,7 +34,9 @@ def renamed(path):
 def test_a_file_that_does_not_say_the_demands_is_refused_until_it_is_said(tmp_path, start):
     first, second, third = (write_day(tmp_path / "days", number, demands=True) for number in (1, 2, 3))
     state = learn(tmp_path / "state", first, start=start, given=VEHICLES)
-    with pytest.raises(RefusedError, match=rf"{second}: no column for demands.*--map demand=NAME.*2026-01-02"):
+    with pytest.raises(
+        RefusedError, match=rf"{second} \(2026-01-02\): no column for demands.*NAME\..* say so: --map demand=$"
+    ):
         learn(state.path, first, renamed(second), third)
     assert [day.name for day in State.open(state.path).days] == ["2026-01-01", "2026-01-03"]
     state = learn(state.path, second, given=Given({"demand": "Kolli-Zahl"}))
@@ -52,7 +54,7 @@ def test_such_a_file_is_not_routed_by_the_state_either(tmp_path, start):
 
 def test_of_first_files_that_differ_those_that_do_not_say_the_demands_are_refused(tmp_path, start):
     first, second = (write_day(tmp_path / "days", number, demands=True) for number in (1, 2))
-    with pytest.raises(RefusedError, match=rf"{first}: no column for demands"):
+    with pytest.raises(RefusedError, match=rf"{first} \(2026-01-01\): no column for demands"):
         learn(tmp_path / "state", renamed(first), second, start=start, given=VEHICLES)
     assert [day.name for day in State.open(tmp_path / "state").days] == ["2026-01-02"]
 

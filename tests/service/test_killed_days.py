@@ -41,7 +41,7 @@ def check(path) -> int:
     names = [day.name for day in state.days]
     assert len(names) == len(set(names))
     assert [day.version for day in state.days] == list(range(1, len(state.versions)))
-    assert state.damaged() == []
+    assert state.damaged() == {}
     assert len(answer(state.solver(), random_instances("tsp", 1, 6, seed=0)).routes[0]) == 6
     return len(names)
 

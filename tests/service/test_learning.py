@@ -285,6 +285,39 @@ def test_a_loss_that_is_not_finite_leaves_the_state_as_it_was(tmp_path, start, d
     assert State.open(state.path) == state
 
 
+@pytest.mark.parametrize("last", ["day", "learner"])
+def test_a_full_disk_is_not_made_fuller_night_by_night(tmp_path, start, days, monkeypatch, last):
+    state = learn(tmp_path / "state", days[0], start=start)
+    before, real = tree(state.path), learning.store
+
+    def full(path, kind, content):
+        if kind == last:
+            raise DreeError("Cannot write: No space left on device.")
+        return real(path, kind, content)
+
+    monkeypatch.setattr(learning, "store", full)
+    for _ in range(2):
+        with pytest.raises(DreeError, match="No space left"):
+            learn(state.path, days[1])
+        assert tree(state.path) == before
+    monkeypatch.setattr(learning, "store", real)
+    assert len(learn(state.path, days[1]).versions) == 3
+
+
+def test_a_state_that_another_process_makes_in_the_meantime_is_called_so(tmp_path, start, days, monkeypatch):
+    real = learning.read_days
+
+    def while_another_learns(*words):
+        monkeypatch.setattr(learning, "read_days", real)
+        learn(tmp_path / "state", days[0], start=start)
+        return real(*words)
+
+    monkeypatch.setattr(learning, "read_days", while_another_learns)
+    with pytest.raises(DreeError, match=r"Another process has just made .*\. Give the same command again\."):
+        learn(tmp_path / "state", days[0], start=start)
+    assert len(State.open(tmp_path / "state").versions) == 2
+
+
 def test_without_the_reference_solver_nothing_is_begun(tmp_path, start, days, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(DreeError, match=r"need the package hygese: pip install 'dree\[reference\]'"):

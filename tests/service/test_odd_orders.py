@@ -13,7 +13,7 @@ from orders_cases import all_cases
 from orders_files import CAPACITY, DAY, DEPOT, GOOD, good_stops, table, written
 from run_folders import demo_run
 
-FAR = "km from the middle of the stops"
+FAR = "km from (the middle of the stops|those of)"
 PLAIN = ("--capacity", CAPACITY)
 OTHERWISE = {  # where the state's depot, capacity, region or demands decide, and not the file's
     "no demands": "no column for demands",
@@ -23,13 +23,7 @@ OTHERWISE = {  # where the state's depot, capacity, region or demands decide, an
     "a plane with commas": "x and y, but",
     "a plane with a far place": "x and y, but",
 }
-KNOWN_DEPOT = {
-    "a depot swapped",
-    "no depot",
-    "a depot without a place",
-    "two depots",
-    "a first order without a demand",
-}
+KNOWN_DEPOT = {"no depot", "a depot without a place", "a first order without a demand"}
 
 
 def content(folder):

@@ -9,7 +9,7 @@ import torch
 
 from dree.errors import DreeError
 from dree.lifelong.checkpoint import load_checkpoint
-from dree.service import learning
+from dree.service import learning, rollback
 from dree.service.rollback import roll_back
 from dree.service.state import State
 from small_days import contents, learn, small_start, write_day
@@ -74,17 +74,37 @@ def test_going_forward_again_brings_back_the_days_of_that_version(tmp_path, stat
     after = learn(state.path, write_day(tmp_path / "days", 2, seed=99), margin=100)
     said: list[str] = []
     forward = roll_back(state.path, 3, said.append)
-    assert said == [
-        "Not learned any more: 2026-01-02. Given again, corrected or not, such a day is learned again.",
-        "Learned again, as they were: 2026-01-02, 2026-01-03.",
-    ]
+    assert said == ["Learned again, as they were: 2026-01-02, 2026-01-03."]
     assert learned(forward) == learned(state)
     assert sorted(kept(forward)) == kept(state)
     assert all(past.gaps[-1][0] == 3 for past in forward.reservoir)
-    assert forward.damaged() == []
+    assert forward.damaged() == {}
     learn(state.path, *days[:3], say=said.append)
     assert said[-1] == "2026-01-03 was learned before as version 3. Skipped."
     assert learned(roll_back(state.path, 4)) == learned(after)
+
+
+def test_only_days_that_do_not_count_any_more_are_said_to_be_learned_no_more(state, days):
+    roll_back(state.path, 2)
+    learn(state.path, *days, margin=100)
+    said: list[str] = []
+    roll_back(state.path, 3, said.append)
+    assert said == [
+        "Not learned any more: 2026-01-04. Given again, corrected or not, such a day is learned again.",
+        "Learned again, as they were: 2026-01-03.",
+    ]
+
+
+def test_a_rollback_that_fails_leaves_no_file_behind(state, monkeypatch):
+    there = sorted((state.path / "files").iterdir())
+    monkeypatch.setattr(rollback, "without_old_solvers", refuse)
+    with pytest.raises(DreeError, match="Make room"):
+        roll_back(state.path, 1)
+    assert sorted((state.path / "files").iterdir()) == there
+
+
+def refuse(*_):
+    raise DreeError("Make room.")
 
 
 def test_past_days_are_kept_aside_only_while_there_is_a_version_to_go_to(tmp_path, state, monkeypatch):

@@ -132,7 +132,16 @@ def test_a_newer_format_asks_for_an_update(state):
 
 
 @pytest.mark.parametrize(
-    "change", [{"versions": 3}, {"in_use": 5}, {"in_use": "x"}, {"format": None}, {"days": [{}]}, {"settings": {}}]
+    "change",
+    [
+        {"versions": 3},
+        {"in_use": 5},
+        {"in_use": "x"},
+        {"format": None},
+        {"days": [{}]},
+        {"settings": {}},
+        {"past": [{"day": "x", "version": 0, "file": ["day", "0", 1], "gaps": []}]},
+    ],
 )
 def test_a_state_that_makes_no_sense_is_damaged(state, change):
     content = json.loads((state.path / "state.json").read_text())
@@ -163,11 +172,42 @@ def test_no_state_is_made_where_there_is_something_else(tmp_path, state):
         check_new(state.path)
 
 
+def test_a_state_that_has_come_to_be_in_the_meantime_is_called_so(state):
+    with pytest.raises(DreeError, match=r"Another process has just made .*\. Give the same command again\."):
+        check_new(state.path)
+
+
 def test_a_creation_that_was_killed_is_begun_again(state):
     (state.path / "state.json").rename(state.path / ".state.json.123")
     (state.path / "lock").touch()
     (state.path / "files" / ".solver-0123.safetensors.123").write_text("half")
     check_new(state.path)
+
+
+def test_work_that_fails_before_its_commit_leaves_no_file_behind(state):
+    def fail():
+        store(state.path, "solver", {"solver": state.solver().state_dict()})  # the very content that is there already
+        store(state.path, "day", {"references": torch.ones(2)})
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), state.unharmed():
+        fail()
+    assert [path.name for path in (state.path / "files").iterdir()] == [state.versions[0].solver.name]
+    assert state.damaged() == {}
+
+
+def test_of_work_that_fails_after_its_commit_what_was_committed_stays(state):
+    def fail():
+        store(state.path, "day", {"references": torch.ones(2)})
+        with_version(state, 1)
+        raise OSError("too late")
+
+    with pytest.raises(OSError, match="too late"), state.unharmed():
+        fail()
+    after = State.open(state.path)
+    assert len(after.versions) == 2
+    assert after.damaged() == {}
+    assert {path.name for path in (state.path / "files").iterdir()} == {file.name for file in after.files()}
 
 
 def test_what_cannot_be_removed_does_no_harm(state):

@@ -12,21 +12,21 @@ from typing import NamedTuple
 import numpy as np
 
 from dree.bars import Say
-from dree.data.orders import NO_COLUMNS, read_orders
+from dree.data.orders import NO_COLUMNS, OrderFile, read_orders
 from dree.errors import DreeError
 from dree.service.demands import had_demands, says_demands, without_demands
-from dree.service.records import Day, Settings
-from dree.service.region import check_region
+from dree.service.records import Day, LearnerAt, Settings, Version, as_said, name_order, said
+from dree.service.region import check_fits
 from dree.service.state import State
 from dree.tasks.orders import LEAST_STOPS, Orders
 
 LEAST_PLACES = 4  # different ones; with fewer, every tour is the best
 LISTED = 4  # days that are named one by one in words
-TAKEN = 100  # stops of a day that are kept to compare it with others
-CORRECTED = (
-    "If it was corrected, undo it and all that was learned after it, then learn these days again: dree history "
-    "STATE_DIR --rollback N, with the version before it."
+UNCLEAR = (
+    "Most of these days do not fit the first of them, and nobody knows which are right. So nothing was learned: leave "
+    "out those that are wrong."
 )
+TAKEN = 100  # stops of a day that are kept to compare it with others
 OTHERWISE = (  # what to do where a day comes with other stops
     "If a day's orders are in several files, join them; if they are another region's, learn them in a folder of their "
     "own; if files have no dates, give each day's file a name of its own; if dates come again every year, write them "
@@ -48,7 +48,7 @@ class Found(NamedTuple):
 
     path: Path
     orders: Orders
-    demands: bool = True  # whether the file says them, or says that there are none
+    demands: bool  # whether the file says them, or says that there are none
 
 
 @dataclass(frozen=True)
@@ -80,47 +80,85 @@ class RefusedError(DreeError):
         super().__init__("\n".join(["Refused, while all else was learned:", *reasons] if others else reasons))
 
 
-def read_days(files: Sequence[Path], given: Given, state: State | None, say: Say) -> Read:
-    """All days of the files that fit the state. Without one they must fit each other, else nobody knows which is right.
+def read_days(folder: Path, files: Sequence[Path], given: Given, state: State | None, say: Say) -> Read:
+    """All days of the files that fit the state or, where the folder has none yet, the first of these days.
 
-    A file or a day that cannot be used is refused by itself.
+    A file or a day that cannot be used is refused by itself. But where most do not fit the first, nothing is used, for
+    nobody knows which are right.
     """
-    if state is not None:
-        given = _as_in_state(given, state.settings)
-    found: list[Found] = []
+    known = given if state is None else _as_in_state(given, state)
+    as_said = replace(known, depot=given.depot, capacity=None)  # so that a file's own depot is seen
+    own: list[OrderFile] = []
     refused: list[str] = []
     for path in files:
         try:
-            found += _read(path, given, say)
+            own.append(_orders(path, as_said))
         except DreeError as error:
             refused.append(_named(path, error))
-    found.sort(key=lambda each: each.orders.day)
-    if state is None:
-        for each in found:
-            _check_kind(each.orders, settings_of(found[0].orders, given))
-        return Read(tuple(found), tuple(refused))
-    fitting = []
-    for each in found:
+    like = _begun(folder, own, given, say) if state is None else state
+    if like is not None:
+        known = replace(known, depot=given_of(like.settings).depot)
+    found: list[Found] = []
+    unfit: list[str] = []
+    for file in own:
+        wrong = {} if like is None else _unfit(file, like)
+        unfit += wrong.values()
         try:
-            _check_kind(each.orders, state.settings)
-            check_region(each.orders, state)
-            fitting.append(each)
+            if len(wrong) < len(file.days):
+                days = _read(file if known == as_said else _orders(file.path, known), known, say)
+                found += [each for each in days if each.orders.day not in wrong]
         except DreeError as error:
-            refused.append(_named(each.path, error))
-    return Read(tuple(fitting), tuple(refused))
+            refused.append(_named(file.path, error))
+    if state is None and unfit and 2 * len(unfit) >= sum(len(file.days) for file in own):
+        return Read((), (*refused, *unfit, UNCLEAR))
+    found.sort(key=lambda each: name_order(each.orders.day))
+    return Read(tuple(found), (*refused, *unfit))
 
 
-def _read(path: Path, given: Given, say: Say) -> list[Found]:
+def _orders(path: Path, given: Given) -> OrderFile:
+    """A file that has days to learn, read as is said."""
+    file = read_orders(path, given.columns or NO_COLUMNS, depot=given.depot, capacity=given.capacity)
+    file.days_to_route()
+    return file
+
+
+def _begun(folder: Path, files: Sequence[OrderFile], given: Given, say: Say) -> State | None:
+    """What a new state is once it has seen its first day; None where no day says where vehicles would start."""
+    days = [(file, day) for file in files for day in file.days if day.depot or given.capacity is None]
+    if not days:
+        return None
+    file, first = min(days, key=lambda each: name_order(each[1].day))
+    if first.depot and not given.depot:
+        place = said(first.depot, first.geographic)
+        say(f"{file.path}: all days of {folder} start at {place} ({file.depot}). For another place give --depot.")
+    start, seen = Version(0, "", promoted=True, solver=None), record_of(first, "", None)
+    return State(folder, settings_of(first, given), (start,), 0, LearnerAt(0, None), (seen,))
+
+
+def _unfit(file: OrderFile, state: State) -> dict[str, str]:
+    """The days of a file, as it has them itself, that do not fit a state, each with the reason."""
+    found = {}
+    for day in file.days:
+        try:
+            check_fits(day, state)
+            if day.depot and not state.settings.depot:
+                raise DreeError(
+                    f"{day.day} has a depot, at {said(day.depot, day.geographic)}, but the first day of {state.path} "
+                    "had none, and all its days are alike. Take it out of the file, or learn in another folder."
+                )
+        except DreeError as error:
+            found[day.day] = _named(file.path, error)
+    return found
+
+
+def _read(file: OrderFile, given: Given, say: Say) -> list[Found]:
     """The days of a file; what a person should know of it is said."""
-    columns = given.columns or NO_COLUMNS
-    file = read_orders(path, columns, depot=given.depot, capacity=given.capacity)
-    days = file.days_to_route()
     for note in file.notes:
-        say(f"{path}: {note}")
+        say(f"{file.path}: {note}")
     if file.bad:
-        say(f"{path}: rows that are left out: {len(file.bad)}. See why with: {file.command}")
-    said = given.capacity is None or says_demands(file, columns)
-    return [Found(path, day, said) for day in days]
+        say(f"{file.path}: rows that are left out: {len(file.bad)}. See why with: {file.command}")
+    demands = given.capacity is None or says_demands(file, given.columns or NO_COLUMNS)
+    return [Found(file.path, day, demands) for day in file.days]
 
 
 def _named(path: Path, error: DreeError) -> str:
@@ -134,23 +172,25 @@ def settings_of(day: Orders, given: Given) -> Settings:
     return Settings(day.problem, day.geographic, dict(given.columns or {}), day.depot, capacity)
 
 
-def new_days(read: Read, seen: Sequence[Day]) -> Chosen:
+def new_days(read: Read, state: State | None) -> Chosen:
     """Those that were never seen; others are skipped, and a day that comes with other stops than before is refused.
 
     Where it comes so in two files, and was never learned, neither is: nobody knows which is right. A day that had too
     little to learn from may come again with more.
     """
+    seen = () if state is None else state.seen
     told = {day.key: (day.name, _told(day)) for day in seen}
     learned = {day.name: day for day in seen if day.version is not None}
-    newest = max(learned, default="")
+    newest = max(learned, key=name_order, default="")
     unseen = {(each.orders.day, each.orders.key) for each in read.days if each.orders.key not in told}
     keys = Counter(name for name, _ in unseen)
     demanded = had_demands(seen) if seen else any(each.demands for each in read.days)
     fresh, notes, skipped, refused = [], [], [], list(read.refused)
     for path, day, demands in read.days:
-        if day.day in learned and learned[day.day].key != day.key:
-            known = _told(learned[day.day])
-            refused.append(f"{path}: {day.day} {known}, with other stops. {CORRECTED} {OTHERWISE}")
+        before = learned.get(day.day)
+        if state is not None and before is not None and before.key != day.key:
+            correct = _correcting(state, before)
+            refused.append(f"{path}: {day.day} {_told(before)}, with other stops. {correct} {OTHERWISE}")
         elif day.key in told:
             name, how = told[day.key]
             again = f"{day.day} {how}" if name == day.day else f"{day.day} has the very stops of {name}, which {how}"
@@ -159,9 +199,9 @@ def new_days(read: Read, seen: Sequence[Day]) -> Chosen:
             twice = f"{day.day} is there twice in these files, with other stops"
             refused.append(f"{path}: {twice}. If one of them is wrong, leave it out. {OTHERWISE}")
         elif demanded and not demands:
-            refused.append(f"{without_demands(path)} ({day.day})")
+            refused.append(without_demands(f"{path} ({day.day})"))
         else:
-            if day.day < newest:
+            if newest and name_order(day.day) < name_order(newest):
                 older = f"{day.day} is older than {newest}, the newest day that was learned"
                 notes.append(f"{older}. It is learned all the same.")
             told[day.key] = (day.day, "is in these files too")
@@ -207,48 +247,46 @@ def _told(day: Day) -> str:
     return f"was learned before as version {day.version}"
 
 
+def _correcting(state: State, day: Day) -> str:
+    """What to do where a day was learned with wrong stops."""
+    before = None if day.version is None else state.versions[day.version].parent
+    if before is None or state.versions[before].solver is None:
+        return "It cannot be undone any more. If it was corrected, learn all days again in another folder."
+    return (
+        "If it was corrected, undo it and all that was learned after it, then learn these days again: "
+        f"dree history {state.path} --rollback {before}."
+    )
+
+
 def given_of(settings: Settings) -> Given:
     """What a state has fixed, as a person would say it."""
-    depot = settings.depot
-    if depot is not None and settings.geographic:
-        depot = (depot[1], depot[0])
+    depot = None if settings.depot is None else as_said(settings.depot, settings.geographic)
     return Given(dict(settings.columns), depot, settings.capacity)
 
 
-def _as_in_state(given: Given, settings: Settings) -> Given:
+def _as_in_state(given: Given, state: State) -> Given:
     """What a state has fixed; something else is refused, but what is said of columns holds for these files."""
-    known = given_of(settings)
-    for name, said, fixed in (
+    known = given_of(state.settings)
+    first = f"the first day that came to this state{f', {state.days[0].name},' if state.days else ''}"
+    nothing = (
+        ""
+        if len(state.versions) > 1
+        else f" As nothing was learned yet, you may also remove {state.path} and begin again."
+    )
+    for name, value, fixed in (
         ("--depot", given.depot, known.depot),
         ("--capacity", given.capacity, known.capacity),
     ):
-        if said is not None and said != fixed:
+        if value is not None and value != fixed:
             was = f"it has {_words(fixed)}" if fixed else "it has none"
             raise DreeError(
-                f"{name} says {_words(said)}, but the first day that this state learned fixed it: {was}. "
-                "Leave it out, or learn in another folder."
+                f"{name} says {_words(value)}, but {first} fixed it: {was}. Leave it out, or learn in another folder."
+                f"{nothing}"
             )
-    return replace(known, columns={**settings.columns, **(given.columns or {})})
+    return replace(known, columns={**state.settings.columns, **(given.columns or {})})
 
 
 def _words(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(f"{each:.12g}" for each in value)
     return "none" if value is None else str(value)
-
-
-def _check_kind(day: Orders, settings: Settings) -> None:
-    """Refuse a day that is not of the kind that the first one fixed."""
-    ours = settings_of(day, Given())
-    kinds = {True: "longitude and latitude", False: "x and y"}
-    for what, found, fixed in (
-        ("coordinates", kinds[ours.geographic], kinds[settings.geographic]),
-        ("problem", ours.problem, settings.problem),
-        ("depot", ours.depot, settings.depot),
-        ("capacity", ours.capacity, settings.capacity),
-    ):
-        if found != fixed:
-            raise DreeError(
-                f"{day.day}: as {what} it has {_words(found)}, but the first day had {_words(fixed)}, and all days of "
-                "a state are alike. Learn such days in another folder."
-            )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from dree.data.orders import OrderFile
 from dree.errors import DreeError
@@ -21,11 +20,12 @@ def had_demands(days: Sequence[Day]) -> bool:
     return any(day.demand not in (None, day.stops) for day in days)
 
 
-def without_demands(path: Path) -> str:
-    """Why a file that does not say the demands is refused, and what to do."""
+def without_demands(where: object) -> str:
+    """Why a file that does not say the demands is refused, and what to do; `where` names it, and the day if need be."""
     return (
-        f"{path}: no column for demands is recognised, and other days have one, so that every stop would count 1. Name "
-        "the column as there, or say which it is: --map demand=NAME. If every stop does count 1: --map demand="
+        f"{where}: no column for demands is recognised, and other days have one, so that every stop would count 1. "
+        "Name the column as there, or say which it is: --map demand=NAME. If every stop does count 1, say so: "
+        "--map demand="
     )
 
 

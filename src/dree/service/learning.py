@@ -34,7 +34,7 @@ from dree.service.records import Gaps, LearnerAt, Past, Settings, Version
 from dree.service.region import far_away
 from dree.service.samples import REFERENCE, Sample, draw_sample
 from dree.service.starting import Wanted, check_wanted, first_settings
-from dree.service.state import DamagedError, State, check_new, store
+from dree.service.state import DamagedError, State, check_new, just_made, store
 from dree.service.stream import Today
 from dree.settings import build
 from dree.solvers import Solver
@@ -90,12 +90,12 @@ def learn_files(
     nothing is changed, not even made.
     """
     before = State.open(path) if State.exists(path) else None
-    read = read_days(files, given, before, how.say)
+    read = read_days(path, files, given, before, how.say)
     if not read.days:
         raise RefusedError(read.refused, others=False)
     if before is None:
         check_new(path)
-        first = new_days(read, ())
+        first = new_days(read, None)
         if not first.days:
             raise RefusedError(first.refused, others=False)
         settings, solver = first_settings(settings_of(first.days[0], given), wanted)
@@ -106,11 +106,11 @@ def learn_files(
         if State.exists(path):
             state = State.open(path)
             if state.settings != settings:
-                raise DreeError(f"Another process has just made {path}. Give the same command again.")
+                raise just_made(path)
         else:
             assert solver is not None
             state = State.create(path, settings, solver, now())
-        chosen = new_days(read, state.seen)
+        chosen = new_days(read, state)
         refused = [f"Refused: {reason}" for reason in chosen.refused] if chosen.days else []
         for words in (*chosen.notes, *refused):
             how.say(words)
@@ -125,18 +125,19 @@ def learn_days(state: State, days: Sequence[Orders], how: Learning, tell: Tell =
     learner = None
     for number, day in enumerate(days, start=1):
         words = f"{day.day} ({number} of {len(days)})" if len(days) > 1 else day.day
-        try:
-            check_learnable(day)
-            warning = far_away(day, state)
-            if warning:
-                how.say(warning)
-            learner = learner or make_learner(state, how.device)
-            with how.bars(how.budget.total) as part:
-                after = _learned(state, learner, day, how, Spending(how.budget, part, words))
-        except UnlearnableError as error:
-            how.say(f"{error} It counts as seen.")
-            after = replace(state, days=with_day(state.days, record_of(day, now(), None)))
-        after.commit()
+        with state.unharmed():
+            try:
+                check_learnable(day)
+                warning = far_away(day, state)
+                if warning:
+                    how.say(warning)
+                learner = learner or make_learner(state, how.device)
+                with how.bars(how.budget.total) as part:
+                    after = _learned(state, learner, day, how, Spending(how.budget, part, words))
+            except UnlearnableError as error:
+                how.say(f"{error} It counts as seen.")
+                after = replace(state, days=with_day(state.days, record_of(day, now(), None)))
+            after.commit()
         after.clean(state)
         state = after
         tell(state)
@@ -186,8 +187,8 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
     if epoch.broken is not None:
         raise DreeError(
             f"The loss is not finite from batch {epoch.broken} of {day.day} on, so that day was not learned, and "
-            f"{state.path} is as it was before it.{suspicion(learner.method)} Begin again from an earlier version: "
-            f"dree history {state.path} --rollback N"
+            f"{state.path} is as it was before it.{suspicion(learner.method)} Begin again from the version in use or, "
+            f"if that does not help, from an earlier one: dree history {state.path} --rollback {state.in_use}"
         )
     spending.phase("testing")
     afters = []

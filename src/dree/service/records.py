@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
@@ -143,6 +144,8 @@ class Past:
         """From JSON; in the first states the version is that of the only day of this name."""
         version = values["version"] if "version" in values else versions[values["day"]]
         gaps = tuple((number, gap) for number, gap in values["gaps"])
+        if not gaps:
+            raise ValueError(f"of the past day {values['day']} no gap is known")
         return _made(Past, {**values, "version": version}, file=File(*values["file"]), gaps=gaps)
 
 
@@ -157,6 +160,21 @@ class LearnerAt:
     def of(values: Mapping[str, Any]) -> LearnerAt:
         """From JSON."""
         return LearnerAt(values["version"], values["file"] and File(*values["file"]))
+
+
+def as_said(place: tuple[float, float], geographic: bool) -> tuple[float, float]:
+    """A place as a person gives it: latitude before longitude, or x and y."""
+    return (place[1], place[0]) if geographic else place
+
+
+def said(place: tuple[float, float], geographic: bool) -> str:
+    """The same as it is written after `--depot=`."""
+    return ",".join(map(str, as_said(place, geographic)))
+
+
+def name_order(name: str) -> tuple[list[tuple[str, int]], str]:
+    """By this names of days are sorted: numbers in them count as numbers, so that day2 comes before day10."""
+    return [(text, int(number or -1)) for text, number in re.findall("([^0-9]*)([0-9]*)", name)], name
 
 
 def _made(kind: type[Record], values: Mapping[str, Any], **changed: Any) -> Record:

@@ -1,4 +1,4 @@
-"""Whether a day is where a state's days are: in the same kind of coordinates, not on another continent, and near."""
+"""Whether a day is where a state's days are: in the same coordinates, not on another continent, from one depot."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import numpy as np
 from dree.data.orders_rows import FARTHEST
 from dree.errors import DreeError
 from dree.problems.geography import Frame, distances, middle
+from dree.service.records import said
 from dree.service.state import State
 from dree.tasks.orders import Orders
 
+ROUNDED = 0.01  # kilometres that two spellings of one depot may be apart
+ROUNDED_SHARE = 1e-4  # the same in a plane, of the day's extent
 FAR = 5  # times the extent of days: stops farther away may be of another city
 
 
@@ -30,8 +33,27 @@ def check_region(day: Orders, state: State) -> None:
     if away > FARTHEST:
         hint = " Latitude and longitude are swapped: say it with --map." if swapped <= FARTHEST else ""
         raise DreeError(
-            f"The stops of {day.day} are {away:.0f} km from those of {last.name}, which {state.path} has "
-            f"seen.{hint or ' Use another state for another region.'}"
+            f"The stops of {day.day} are {away:.0f} km from those of {last.name}, a day of {state.path}."
+            f"{hint or ' Use another state for another region.'}"
+        )
+
+
+def check_fits(day: Orders, state: State) -> None:
+    """Refuse a day, as its own file has it, of another region than the state's, or with another depot.
+
+    To be asked where nobody has said a depot, before the state's takes the place of the file's.
+    """
+    check_region(day, state)
+    depot = state.settings.depot
+    if depot is None or day.depot is None:
+        return
+    away = float(distances(np.array([day.depot]), np.array([depot]), day.geographic)[0])
+    if away > (ROUNDED if day.geographic else ROUNDED_SHARE * day.frame().extent):
+        own, ours = (said(place, day.geographic) for place in (day.depot, depot))
+        distance = f"{float(f'{away:.3g}'):g}{' km' if day.geographic else ''}"
+        raise DreeError(
+            f"{day.day} has its depot at {own}, {distance} from {ours}, where that of {state.path} is. Correct the "
+            f"file or, for another depot, use another state. If vehicles do start at {ours}, say so: --depot={ours}"
         )
 
 

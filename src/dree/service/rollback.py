@@ -13,7 +13,7 @@ from dree.service.days import LISTED
 from dree.service.learning import new_learner, without_old_solvers
 from dree.service.lock import locked, now
 from dree.service.past import known_gap, past_samples, set_aside, with_gap
-from dree.service.records import LearnerAt, Rollback
+from dree.service.records import LearnerAt, Rollback, name_order
 from dree.service.state import DamagedError, State, store
 
 
@@ -38,15 +38,16 @@ def roll_back(path: Path, number: int, say: Say = print) -> State:
                     learner.method.load_state_dict(remembered["method"], learner)
             except DamagedError as error:
                 say(f"{error} What the learner remembered is lost; it begins without memory.")
-        at = LearnerAt(number, store(path, "learner", {"learner": learner.state_dict()}))
-        rollbacks = (*before.rollbacks, Rollback(now(), before.in_use, number))
-        changed = replace(before, in_use=number, learner=at, rollbacks=rollbacks)
-        past = [
-            with_gap(kept, number, known_gap(kept, number, sample, solver))
-            for kept, sample in past_samples(changed, say)
-        ]
-        after = without_old_solvers(replace(changed, past=(*set_aside(changed), *past)))
-        after.commit()
+        with before.unharmed():
+            at = LearnerAt(number, store(path, "learner", {"learner": learner.state_dict()}))
+            rollbacks = (*before.rollbacks, Rollback(now(), before.in_use, number))
+            changed = replace(before, in_use=number, learner=at, rollbacks=rollbacks)
+            past = [
+                with_gap(kept, number, known_gap(kept, number, sample, solver))
+                for kept, sample in past_samples(changed, say)
+            ]
+            after = without_old_solvers(replace(changed, past=(*set_aside(changed), *past)))
+            after.commit()
         after.clean(before)
     for words in _changes(before, after):
         say(words)
@@ -55,7 +56,8 @@ def roll_back(path: Path, number: int, say: Say = print) -> State:
 
 def _changes(before: State, after: State) -> Iterator[str]:
     """Which days count as learned no more, and which do again."""
-    gone = [day.name for day in before.seen if day not in after.seen]
+    learned = {day.name for day in after.seen}
+    gone = [day.name for day in before.seen if day.name not in learned]
     back = [day.name for day in after.seen if day not in before.seen]
     if gone:
         yield f"Not learned any more: {_listed(gone)}. Given again, corrected or not, such a day is learned again."
@@ -64,4 +66,6 @@ def _changes(before: State, after: State) -> Iterator[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= LISTED else f"{len(names)} days, {min(names)} to {max(names)}"
+    if len(names) <= LISTED:
+        return ", ".join(names)
+    return f"{len(names)} days, {min(names, key=name_order)} to {max(names, key=name_order)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -129,10 +129,15 @@ class State:
             raise DamagedError(f"{path} {wrong}.")
         return load_checkpoint(path)
 
-    def damaged(self) -> list[str]:
+    def damaged(self) -> dict[File, str]:
         """What is wrong with the files, a sentence for each; their content is read, which takes a moment."""
         found = {file: _wrong(self.path / FILES / file.name, file) for file in self.files()}
-        return [f"{self.path / FILES / file.name} {wrong}." for file, wrong in found.items() if wrong]
+        return {file: f"{self.path / FILES / file.name} {wrong}." for file, wrong in found.items() if wrong}
+
+    def spare(self) -> dict[File, int]:
+        """The solvers that only going back to their versions needs, with the numbers of these."""
+        in_use = self.versions[self.in_use].solver
+        return {each.solver: each.number for each in self.versions if each.solver and each.solver != in_use}
 
     def files(self) -> Iterator[File]:
         """Every file that `state.json` names."""
@@ -152,6 +157,24 @@ class State:
         for path in (*(each for each in (self.path / FILES).iterdir() if each.name not in named), *killed):
             with suppress(OSError):  # what cannot be removed, as on some network drives, does no harm
                 path.unlink()
+
+    @contextmanager
+    def unharmed(self) -> Iterator[None]:
+        """Take away the files that were added, if work on the next state fails, or a full disk would never be mended.
+
+        What `state.json` names by then stays: the work may have failed in the very last step, after its commit.
+        """
+        folder = self.path / FILES
+        there = {each.name for each in folder.iterdir()}
+        try:
+            yield
+        except BaseException:
+            with suppress(DreeError, OSError):
+                named = {file.name for file in State.open(self.path).files()}
+                for path in folder.iterdir():
+                    if path.name not in there | named:
+                        path.unlink()
+            raise
 
     def _plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -180,6 +203,8 @@ def check_new(path: Path) -> None:
     """Refuse a place for a new state directory where there is something else; a creation that was killed is none."""
     if path.exists() and not path.is_dir():
         raise DreeError(f"{path} is a file. Name a folder for the state.")
+    if State.exists(path):
+        raise just_made(path)
     names = [each.name for each in path.glob("*") if each.name not in (LOCK, FILES)]
     strangers = [name for name in names if not name.startswith(UNFINISHED)]
     inside = [each.name for each in path.glob(f"{FILES}/*") if not each.name.startswith(("solver-", ".solver-"))]
@@ -187,6 +212,11 @@ def check_new(path: Path) -> None:
         raise DreeError(f"{path} is no state directory and not empty: it holds {strangers[0]}. Name another folder.")
     if inside:
         raise DreeError(f"{path} has lost its {STATE}. Restore it from a backup, or name another folder.")
+
+
+def just_made(path: Path) -> DreeError:
+    """The error where a state has come to be that was not there a moment ago."""
+    return DreeError(f"Another process has just made {path}. Give the same command again.")
 
 
 def _read(path: Path) -> dict[str, Any]:
