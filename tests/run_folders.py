@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from pathlib import Path
 
+from dree.data.libraries import library
 from dree.experiments import DEMO, RunFolder, RunSettings
 from dree.files import write_json
 from dree.lifelong.checkpoint import save_checkpoint
@@ -45,8 +46,11 @@ def write_all_gaps(folder: RunFolder, matrix: list[list[float]], tested: list[in
 
 def write_evaluation(folder: RunFolder, gaps: dict[str, float], **other: object) -> Path:
     """What `dree evaluate --json` writes about the last solver of a run, as far as it is read."""
-    settings, (epochs, _, _) = folder.settings(), folder.gaps()
-    library = {"tsp": "tsplib", "cvrp": "cvrplib"}[settings.problem]
-    own = {"library": library, "problem": settings.problem, "method": settings.method, "epoch": epochs[-1]}
-    rows = [{"instance": name, "gap_unrounded": gap, "gap_rounded": gap + 1} for name, gap in gaps.items()]
-    return write_json(folder.path / f"{library}.json", {**own, "frame": "fit", "augment": 1, "rows": rows, **other})
+    name = {"tsp": "tsplib", "cvrp": "cvrplib"}[folder.settings().problem]
+    of = {"library": name, "run_created": folder.manifest()["created"], "epoch": folder.gaps()[0][-1]}
+    best = library(name).best_known
+    rows = [
+        {"instance": each, "distance_unrounded": best.get(each, 1) * (1 + gap / 100), "gap_unrounded": -1.0}
+        for each, gap in gaps.items()
+    ]
+    return write_json(folder.path / f"{name}.json", {**of, "frame": "fit", "augment": 1, "rows": rows, **other})

@@ -143,6 +143,7 @@ def test_any_other_file_has_no_gap_rather_than_an_invented_one(place, tmp_path):
         (["tsp", "--library", "tsplip", "--path", "files"], "Did you mean 'tsplib'"),
         (["tsp", "--frame", "fitt", "--path", "files"], "Did you mean 'fit'"),
         (["tsp", "--path", "files", "--limit", "3"], "does not go with --path"),
+        (["tsp", "--library", "tsplib", "--path", "files/strange.tsp"], "holds strange, which is none of the 23"),
         (["tsp", "--path", "files", "--spec", "official"], "--spec .* does not go with --path"),
         (["tsp", "--spec", "offical"], "Did you mean 'official'"),
         (["cvrp", "--library", "tsplib", "--path", "files"], "tsplib has TSP instances, this solver is for CVRP"),

@@ -194,13 +194,18 @@ def run(
 @app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(help="A run's folder, or several on the same stream.")],
-    out: Annotated[Path, typer.Option(help="Where the page about several runs goes.")] = Path("comparison.html"),
+    out: Annotated[
+        Path | None, typer.Option(help="Where the page about several runs goes (default: comparison.html).")
+    ] = None,
 ) -> None:
     """Write a run's page again, finished or not; or one page that compares several runs."""
     from dree.report.comparison_page import write_comparison_page
     from dree.report.run_page import write_run_page
 
-    say(f"Page: {write_run_page(runs[0]) if len(runs) == 1 else write_comparison_page(runs, out)}")
+    if len(runs) == 1 and out is not None:
+        raise DreeError(f"The page about one run is report.html in its folder, {runs[0]}. Leave out --out.")
+    page = write_run_page(runs[0]) if len(runs) == 1 else write_comparison_page(runs, out or Path("comparison.html"))
+    say(f"Page: {page}")
 
 
 @plots.command("tasks")

@@ -48,6 +48,7 @@ def evaluate(
     A run on real days is tested on its own process tests and held-out days.
     """
     from dree.data.libraries import library as known_library
+    from dree.experiments import RunFolder
     from dree.experiments.shipped import shipped_folder
     from dree.experiments.trained import load_trained
     from dree.files import check_writable, write_csv, write_json
@@ -83,6 +84,7 @@ def evaluate(
     trained.solver.to(where)
     result: dict[str, Any] = {
         "run": shipped or str(trained.run),
+        "run_created": RunFolder(trained.run).manifest()["created"],  # tells runs apart, wherever they lie
         "epoch": trained.epoch,
         "problem": trained.settings.problem,
         "method": trained.method,

@@ -117,6 +117,8 @@ def _carry_out(
         say(f"Missing: {each}")
     if any(outcome.error is not None for outcome in outcomes):
         fail("Not every run could be finished; what is there was written. The same command tries again.", code=1)
+    if result.failed:
+        fail("Not everything that was asked for could be made; what could was written.", code=1)
 
 
 def _summary(plan: Plan, choice: Choice, out: Path) -> str:

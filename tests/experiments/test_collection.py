@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from dree.errors import DreeError
-from dree.experiments import DEMO, RunFolder
+from dree.experiments import DEMO, RunFolder, collection
 from dree.experiments.collection import OF_A_RUN, collect, collected, kept_name
+from dree.files import write_bytes
 from dree.settings import override
 from run_folders import run_with_gaps, write_evaluation
 
@@ -150,18 +151,37 @@ def test_kept_runs_are_found_in_their_groups_and_other_folders_passed_over(tmp_p
     assert collected(tmp_path / "nowhere") == {}
 
 
-def test_what_its_solver_does_on_library_instances_is_kept_with_a_run_and_stays(tmp_path):
+def test_what_its_solver_does_on_library_instances_is_kept_with_a_run_until_there_is_something_newer(
+    tmp_path,
+):
     root, run = tmp_path / "results", kept_run(tmp_path / "run")
     collect([run], root)
-    file = write_evaluation(RunFolder(run), {"X-n101-k25": 5.0})
-    with pytest.raises(DreeError, match=r"holds other data \(cvrplib.json\)"):
-        collect([run], root)
-    (kept,) = collect([run], root, force=True)
-    assert (kept.path / "cvrplib.json").read_bytes() == file.read_bytes()
+    for gap in (5.0, 6.0):
+        file = write_evaluation(RunFolder(run), {"X-n101-k25": gap})
+        (kept,) = collect([run], root)
+        assert kept.new
+        assert (kept.path / "cvrplib.json").read_bytes() == file.read_bytes()
     file.unlink()
     (again,) = collect([run], root)
     assert not again.new
     assert (kept.path / "cvrplib.json").is_file()
+
+
+def test_where_the_new_files_cannot_be_written_the_old_ones_stay(tmp_path, monkeypatch):
+    root = tmp_path / "results"
+    (kept,) = collect([kept_run(tmp_path / "first")], root)
+    before = everything(root)
+
+    def full(path, data):
+        if path.name == "timings.jsonl":
+            raise DreeError("No space left on device")
+        write_bytes(path, data)
+
+    monkeypatch.setattr(collection, "write_bytes", full)
+    with pytest.raises(DreeError, match="No space"):
+        collect([kept_run(tmp_path / "other", last=3.0)], root, force=True)
+    assert everything(root) == before
+    assert kept.path.is_dir()
 
 
 def test_a_run_that_is_replaced_takes_what_was_known_of_its_solver_with_it(tmp_path):
@@ -175,6 +195,6 @@ def test_a_run_that_is_replaced_takes_what_was_known_of_its_solver_with_it(tmp_p
 def test_an_evaluation_of_another_solver_is_not_kept(tmp_path):
     run = kept_run(tmp_path / "run")
     write_evaluation(RunFolder(run), {"X-n101-k25": 5.0}, epoch=80)
-    with pytest.raises(DreeError, match=r"cvrplib.json is not of this run: its epoch is 80, and not 100"):
+    with pytest.raises(DreeError, match=r"cvrplib.json is about .* of epoch 80, and .* last tested after epoch 100"):
         collect([run], tmp_path / "results")
     assert not (tmp_path / "results").exists()

@@ -19,7 +19,7 @@ from dree.experiments import DEMO, Run, RunFolder, RunSettings, load_solver, pau
 from dree.experiments import run as run_module
 from dree.experiments.folder import FORMAT
 from dree.experiments.material import load_tests
-from dree.lifelong import Method
+from dree.lifelong import FineTuning, Method
 from dree.settings import override
 from small_runs import SMALL
 
@@ -486,3 +486,22 @@ def test_a_run_goes_on_only_with_the_solver_it_started_from(tmp_path, finished):
     (begin / "checkpoint/000000005.safetensors").unlink()
     with pytest.raises(DreeError, match="is not the one with which"):
         Run.resume(started.folder.path)
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        ({"epoch": 1, "cost": 2.0}, "'report' of .*Talkative returns cost, epoch, which the run logs itself"),
+        ({"share": torch.tensor(1.0)}, "'report' of .*Talkative must return plain numbers"),
+    ],
+)
+def test_numbers_of_a_method_that_cannot_be_logged_are_refused_by_name(tmp_path, monkeypatch, report, words):
+    class Talkative(FineTuning):
+        def report(self):
+            return report
+
+    run = Run.start(tmp_path / "run", TINY)
+    run.learner.method = Talkative()
+    with pytest.raises(DreeError, match=words):
+        run.finish()
+    assert run.folder.log("metrics.jsonl") == []

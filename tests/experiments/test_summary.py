@@ -167,3 +167,9 @@ def test_the_epoch_whose_row_is_missing_is_named(tmp_path):
     (run / "gaps.csv").write_text("".join(line for line in lines if not line.startswith("540,")))
     with pytest.raises(DreeError, match=r"it lacks a row for epoch 540, after which the run was tested\. Restore it"):
         run_metrics(run)
+
+
+def test_a_gap_matrix_without_a_column_of_the_stream_is_damaged(tmp_path):
+    run = run_with_gaps(tmp_path / "run", constant(9.0, 2.0, 5), END, LAWS[:-1])
+    with pytest.raises(DreeError, match=r"gaps.csv is damaged: it has no column for GM\."):
+        run_metrics(run)

@@ -14,6 +14,7 @@ from dree.errors import DreeError
 from dree.experiments import RunFolder
 from dree.experiments.results import result_tables
 from dree.report.results_page import results_text, write_results_page
+from dree.tasks import make_stream
 from run_folders import run_with_gaps, write_evaluation
 
 LAWS = ["E", "C", "G", "U", "R", "GM"]
@@ -151,6 +152,18 @@ def test_library_instances_have_a_table_beside_the_papers_where_all_were_solved_
         "dree, seed 3 | TSPLIB | fit | 2 | 2.00 ± 1.00 | ",
         "dree | TSPLIB | fit | 23 | 12.00 ± 0.00 | ",
     ]
+
+
+@pytest.mark.parametrize("other", [{"order": 2}, {"scenario": "sudden"}, {"base": "invit"}])
+def test_the_papers_gap_on_library_instances_is_not_that_of_other_streams_or_solvers(tmp_path, other):
+    path = tmp_path / "results/long/run"
+    laws = list(make_stream("drift", "tsp", other.get("order", 1), 100).order)
+    chosen = {"epochs": 1000, "problem": "tsp", "method": "dree", **other}
+    run_with_gaps(path, [[90.0] * 6, [3.0] * 6], [0, 1000], laws, **chosen)
+    write_evaluation(RunFolder(path), dict.fromkeys(library("tsplib").best_known, 12.0))
+    text = results_text(result_tables(tmp_path / "results"), tmp_path / "results", tmp_path)
+    assert re.findall(r"^\| dree.*TSPLIB.*$", text, re.MULTILINE)[0].endswith("| 23 | 12.00 ± 0.00 |  |")
+    assert "published" in text.partition("## long")[2]  # its metrics have the paper's beside them
 
 
 def test_where_there_are_no_runs_it_says_what_to_do(tmp_path):

@@ -6,6 +6,7 @@ section that was cut off.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,6 +57,12 @@ class LibraryInstance:
         return next((library.best_known[self.name] for library in self._libraries()), None)
 
     @property
+    def digest(self) -> str:
+        """A hash of the problem itself, whatever its name."""
+        tensors = (tensor.numpy().tobytes() for tensor in self.instances.tensors())
+        return hashlib.sha256(b"/".join([self.weights.encode(), *tensors])).hexdigest()
+
+    @property
     def note(self) -> str | None:
         """What must be said about the best known length."""
         return next((library.notes.get(self.name) for library in self._libraries()), None)
@@ -99,6 +106,11 @@ def find_instances(
         )
     if not path.is_dir():
         found = [_read_for(problem, path)]
+        if library_name is not None and found[0].name not in library(library_name).best_known:
+            raise DreeError(
+                f"{path} holds {found[0].name}, which is none of the {len(library(library_name).best_known)} instances "
+                f"of {library_name}. Leave out --library to solve any file."
+            )
     elif library_name is None:
         found = _read_all(path, problem, say)
     else:

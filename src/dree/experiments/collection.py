@@ -7,20 +7,20 @@ solver did on library instances is kept with it, where it was written to the run
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dree.errors import DreeError
-from dree.experiments.folder import RunFolder
-from dree.experiments.library_gaps import FILES as LIBRARY_FILES
+from dree.experiments.folder import LIBRARY_FILES, RunFolder
 from dree.experiments.library_gaps import library_gaps
 from dree.experiments.naming import nearest_preset, run_name, stream_words
 from dree.files import write_bytes
 from dree.settings import override
 
 OF_A_RUN = ("gaps.csv", "metrics.jsonl", "timings.jsonl", "manifest.json")
-KEPT = (*LIBRARY_FILES.values(), *OF_A_RUN)  # written in this order: the last makes a run
+KEPT = (*LIBRARY_FILES, *OF_A_RUN)  # written in this order: the last makes a run
 GROUP = re.compile(r"[\w+=-][\w.+=-]*")
 
 
@@ -50,10 +50,10 @@ def collect(runs: Sequence[Path], root: Path, group: str | None = None, force: b
             raise DreeError(f"Two of these runs would both be {target}. Put one of them elsewhere with --group.")
     there = {target: _files(target) for target in contents}
     for target, content in contents.items():
-        if all(there[target].get(name) == content.get(name) for name in OF_A_RUN):  # what is known of it stays
-            contents[target] = content = there[target] | content
-        if there[target] and there[target] != content and not force:
-            changed = [name for name in KEPT if there[target].get(name) != content.get(name)]
+        changed = [name for name in OF_A_RUN if there[target].get(name) != content.get(name)]
+        if not changed:  # the same run: what is known of its solver stays, or is replaced
+            contents[target] = there[target] | content
+        elif there[target] and not force:
             raise DreeError(
                 f"{target} holds other data ({', '.join(sorted(changed))}). Nothing was copied. "
                 "Replace it with --force, or keep both with --group."
@@ -102,9 +102,12 @@ def _files(path: Path) -> dict[str, bytes]:
 
 
 def _write(path: Path, content: dict[str, bytes]) -> None:
-    """Put files in the place of what is kept there; until the last one is written, the folder is no run."""
-    for name in reversed(KEPT):
-        (path / name).unlink(missing_ok=True)
-    for name in KEPT:
-        if name in content:
-            write_bytes(path / name, content[name])
+    """Put files in the place of what is kept there, once all are on the disk; until the last, the folder is no run."""
+    path.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as temporary:
+        for name, data in content.items():
+            write_bytes(Path(temporary) / name, data)
+        for name in reversed(KEPT):
+            (path / name).unlink(missing_ok=True)
+        for name in (name for name in KEPT if name in content):
+            (Path(temporary) / name).rename(path / name)

@@ -35,8 +35,11 @@ from dree.tasks.lade import LadeStream
 FORMAT = 1
 CONVERTED = "converted"  # the kind of a folder whose solver comes from elsewhere
 PRETRAINED = "pretrained"  # the kind of a folder whose solver was made to start from
+LIBRARY_FILES = ("tsplib.json", "cvrplib.json")  # what its solver does on library instances, if somebody wanted that
 # With a number: left over by a process that was killed while it wrote the file.
-OWN_FILES = re.compile(r"checkpoint|\.lock|\.?(manifest\.json|(metrics|timings)\.jsonl|gaps\.csv|report\.html)(\.\d+)?")
+OWN_FILES = re.compile(
+    r"checkpoint|\.lock|\.?(manifest\.json|(metrics|timings)\.jsonl|gaps\.csv|report\.html|(tsp|cvrp)lib\.json)(\.\d+)?"
+)
 
 
 class TakenError(DreeError):

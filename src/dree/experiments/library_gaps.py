@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dree.data.libraries import PROBLEMS, library
 from dree.errors import DreeError
-from dree.experiments.folder import RunFolder
-
-FILES = {name: f"{name}.json" for name in PROBLEMS}
+from dree.experiments.folder import LIBRARY_FILES, RunFolder
+from dree.problems import SYMMETRIES
+from dree.problems.frame import FRAMES
 
 
 @dataclass(frozen=True)
@@ -33,31 +32,32 @@ class LibraryGaps:
 
 
 def library_gaps(folder: RunFolder) -> tuple[LibraryGaps, ...]:
-    """What there is in a run's folder; each must be of the run's last tested solver."""
-    files = {name: folder.path / file for name, file in FILES.items()}
+    """What there is in a run's folder; each must be of this run's last tested solver."""
+    files = {name: folder.path / file for name, file in zip(PROBLEMS, LIBRARY_FILES, strict=True)}
     return tuple(_read(path, name, folder) for name, path in files.items() if path.is_file())
 
 
 def _read(path: Path, name: str, folder: RunFolder) -> LibraryGaps:
-    again = f"Write it again: dree evaluate {folder.path} --library {name} --path FOLDER --json {path}"
+    again = f"Delete it, or write it again: dree evaluate RUN --library {name} --path FOLDER --json {path}"
+    best_known = library(name).best_known
     try:
         content = json.loads(path.read_bytes())
-        of = {key: content[key] for key in ("library", "problem", "method", "epoch")}
-        gaps = {row["instance"]: float(row["gap_unrounded"]) for row in content["rows"]}
-        frame, copies = str(content["frame"]), int(content["augment"])
-        if not gaps or not np.isfinite(list(gaps.values())).all():
-            raise ValueError("no gaps")
-    except (ValueError, KeyError, TypeError):
-        raise DreeError(f"{path} is damaged: it is not what dree evaluate writes. {again}") from None
-    for key, value in _own(name, folder).items():
-        if of[key] != value:
-            raise DreeError(f"{path} is not of this run: its {key} is {of[key]}, and not {value}. {again}")
-    values = list(gaps.values())
-    whole = set(gaps) == set(library(name).best_known)
-    return LibraryGaps(name, len(values), float(np.mean(values)), float(np.std(values)), frame, copies, whole)
-
-
-def _own(name: str, folder: RunFolder) -> dict[str, Any]:
-    """What such a file must say of the solver."""
-    settings, (epochs, _, _) = folder.settings(), folder.gaps()
-    return {"library": name, "problem": settings.problem, "method": settings.method, "epoch": epochs[-1]}
+        of, epoch = (content["library"], content["run_created"]), content["epoch"]
+        lengths = {row["instance"]: float(row["distance_unrounded"]) for row in content["rows"]}
+        gaps = [100 * (length / best_known[instance] - 1) for instance, length in lengths.items()]
+        frame, copies = content["frame"], content["augment"]
+        if not gaps or not np.isfinite(gaps).all() or frame not in FRAMES or copies not in (1, SYMMETRIES):
+            raise ValueError("what stands there cannot be")
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        raise DreeError(
+            f"{path} is not what dree evaluate writes about instances of {name}, or is damaged. {again}"
+        ) from None
+    if of != (name, folder.manifest()["created"]):
+        raise DreeError(f"{path} is about {of[0]} and another run. {again}")
+    tested = folder.gaps()[0][-1]
+    if epoch != tested:
+        raise DreeError(
+            f"{path} is about the solver of epoch {epoch}, and the run was last tested after epoch {tested}. {again}"
+        )
+    mean, std = float(np.mean(gaps)), float(np.std(gaps))
+    return LibraryGaps(name, len(gaps), mean, std, frame, copies, whole=set(lengths) == set(best_known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ class Tested:
     gaps: dict[str, float] | None  # by test task, where the epoch was tested
 
 
+LOGGED = ("epoch", "task", "loss", "cost")  # of every epoch, whatever the method
 Watcher = Callable[[Tested], object]
 
 
@@ -154,8 +156,7 @@ class Run:
                 f"The newest checkpoint in {self.folder.checkpoints} is from before that epoch. "
                 + self._what_to_mend(learned.by_replay)
             )
-        with in_hook(learner.method, "report"):
-            report: dict[str, Any] = learner.method.report()
+        report = self._report()
         self.epoch = epoch
         name = self.stream.task(epoch).name
         seconds = time.perf_counter() - began
@@ -163,7 +164,7 @@ class Run:
         gaps = self.test() if due else None
         if self.held_out and epoch == self.stream.epochs:
             report = report | self.generalise()
-        logged = {"epoch": epoch, "task": name, "loss": learned.loss, "cost": learned.cost}
+        logged = dict(zip(LOGGED, (epoch, name, learned.loss, learned.cost), strict=True))
         self.folder.append("metrics.jsonl", logged | report)
         times = {"seconds": seconds, "test_seconds": self._testing}
         self.folder.append("timings.jsonl", {"epoch": epoch, **times, "peak_bytes": self.peak_bytes()})
@@ -171,6 +172,20 @@ class Run:
         if epoch == self.stream.epochs or learner.together.agreed(self._pause.is_over()):
             self.checkpoint()
         return Tested(epoch, name, learned.cost, gaps)
+
+    def _report(self) -> dict[str, Any]:
+        """The method's own numbers for the log."""
+        method = self.learner.method
+        with in_hook(method, "report"):
+            report: dict[str, Any] = method.report()
+            name = own_method(method) or type(method).__name__
+            if taken := sorted(set(LOGGED) & set(report)):
+                raise DreeError(f"'report' of {name} returns {', '.join(taken)}, which the run logs itself. Rename it.")
+            try:
+                json.dumps(report)
+            except (TypeError, ValueError) as error:
+                raise DreeError(f"'report' of {name} must return plain numbers and texts by name ({error}).") from None
+        return report
 
     def _what_to_mend(self, by_replay: bool) -> str:
         """What to do about a loss that is not finite."""

@@ -69,6 +69,8 @@ def run_metrics(path: Path) -> list[RunMetrics]:
     epochs, _, tasks = folder.gaps()
     settings, stream = folder.settings(), folder.stream()
     names = own_columns(stream, tasks)
+    if tasks and (absent := set(stream.tests()) - set(names.values())):
+        raise folder.damaged_gaps(f"it has no column for {', '.join(sorted(absent))}.")
     real = settings.scenario == LADE
     kinds = {"process" if real else "principal": [tasks.index(name) for name in names]}
     if len(tasks) > len(names):

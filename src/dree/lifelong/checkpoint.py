@@ -70,7 +70,7 @@ def load_latest(folder: Path, say: Callable[[str], object] = print) -> dict[str,
             say(f"{error} Using the one before it." if path != found[-1] else str(error))
     if found:
         raise DreeError(
-            f"No checkpoint in {folder} can be used. Restore one from a backup; to begin the run again, delete the folder."
+            f"No checkpoint in {folder} can be used. Restore one from a backup; or delete the folder, to begin again."
         )
     return None
 

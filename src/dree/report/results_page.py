@@ -139,11 +139,12 @@ def _libraries(table: ResultTable) -> list[str]:
 
 
 def _published_gap(result: Result, gaps: LibraryGaps) -> str:
-    """The paper's, where all settings are the paper's and all its instances were solved."""
-    if result.published is None or not gaps.whole or gaps.copies > 1:
+    """The paper's, which are of POMO on the drift of order 1, where all its instances were solved."""
+    kind, settings = result.runs[0].kind, result.settings
+    as_published = (kind.base, kind.scenario, settings.order) == ("pomo", "drift", 1)
+    if result.published is None or not as_published or not gaps.whole or gaps.copies > 1:
         return ""
-    method = result.runs[0].kind.method
-    rows = published("libraries").where(library=gaps.library, method=method)
+    rows = published("libraries").where(library=gaps.library, method=kind.method)
     return write_value(rows[0]["gap"]) if rows else ""
 
 

@@ -110,10 +110,14 @@ def compared(lines: Sequence[Line], found: Found, tests: str | None) -> list[str
         if len(differences) > 1:
             where = " ".join([*line.keys[:-1], "DREE"])
             notes.append(
-                f"{where} against {line.keys[-1]}: AP lower by {np.mean(differences):.2f} on average over "
+                f"{where} against {line.keys[-1]}: AP {_lower_by(float(np.mean(differences)))} on average over "
                 f"{len(differences)} pairs, p = {sign_flip(differences):.3f} (sign-flip test, one-sided)."
             )
     return notes
+
+
+def _lower_by(difference: float) -> str:
+    return f"lower by {difference:.2f}" if difference >= 0 else f"higher by {-difference:.2f}"
 
 
 def _twin(run: RunSettings, runs: Iterable[RunSettings]) -> RunSettings | None:

@@ -23,6 +23,7 @@ class Reproduced:
     tables: tuple[PaperTable, ...]
     figures: tuple[Drawn, ...]
     missing: tuple[str, ...]  # what is not there, and why
+    failed: bool = False  # whether an experiment could not be made from what is there
 
 
 def reproduced(
@@ -35,10 +36,12 @@ def reproduced(
     missing += [f"{outcome.job.name}: {outcome.error}" for outcome in outcomes if outcome.error is not None]
     tables: list[PaperTable] = []
     figures: list[Drawn] = []
+    failed = False
     for experiment in plan.experiments:
         try:
             tables += experiment.tables(choice, found)
             figures += experiment.figures(choice, found)
         except (DreeError, OSError) as error:
             missing.append(f"{experiment.name}: {error}")
-    return Reproduced(tuple(tables), tuple(figures), tuple(missing))
+            failed = True
+    return Reproduced(tuple(tables), tuple(figures), tuple(missing), failed)
