@@ -70,7 +70,8 @@ def solve(
     _check_places(file, state, wanted)
     kept = None if state is None else State.open(state)
     if kept is not None and depot is None and not _is_problem(file):
-        check_fits(_chosen(read_orders(file, _meanings(kept, columns)), day), kept)  # with its own depot, if it has one
+        own = read_orders(file, _meanings(kept, columns))  # with its own depot, if it has one
+        check_fits(_chosen(own, day), kept, own.guessed)
     source = None if _is_problem(file) else _read(file, kept, columns, depot, capacity)
     orders = _problem(file, day, columns, depot, capacity) if source is None else _chosen(source, day)
     if kept is not None and source is not None:

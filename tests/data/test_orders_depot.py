@@ -146,3 +146,11 @@ def test_a_map_can_say_that_no_row_is_marked(read):
     with pytest.raises(DreeError, match=r"several depots \(lines 2, 3\).* If none of them is a depot: --map depot="):
         read(two)
     assert len(read(two, "depot=").days[0].places) == 3
+
+
+def test_a_start_and_an_end_at_one_place_are_the_depot_whatever_their_ids(read):
+    text = "seq,lat,lon,name,type\n1,48.1,7.9,Hof,depot\n2,48.2,7.8,A,\n3,48.3,7.7,B,\n4,48.1,7.9,Hof,depot\n"
+    file = read(text, "id=seq")
+    (day,) = file.days
+    assert day.depot == (7.9, 48.1)
+    assert len(day.places) == 2

@@ -198,3 +198,10 @@ def test_an_evaluation_of_another_solver_is_not_kept(tmp_path):
     with pytest.raises(DreeError, match=r"cvrplib.json is about .* of epoch 80, and .* last tested after epoch 100"):
         collect([run], tmp_path / "results")
     assert not (tmp_path / "results").exists()
+
+
+def test_what_a_killed_process_was_writing_is_no_kept_run(tmp_path):
+    (kept,) = collect([kept_run(tmp_path / "run")], tmp_path / "results", "mine")
+    (kept.path.with_name(".half")).mkdir()
+    (kept.path.with_name(".half") / "manifest.json").write_text("{}")
+    assert collected(tmp_path / "results") == {"mine": [kept.path]}

@@ -81,6 +81,14 @@ def test_a_whole_run_takes_the_sum_of_its_epochs_and_its_tests_and_seeds_their_m
     assert line.times == Times(1.5, 150.0, pytest.approx((30 + 30 + 99 * 0.5) / 2))
 
 
+def test_a_run_on_its_way_has_the_times_up_to_its_last_test(tmp_path):
+    folder = kept(tmp_path / "group/run", tested=(0, 40))
+    for epoch in range(1, 50):
+        folder.append("timings.jsonl", {"epoch": epoch, "seconds": 2.0, "test_seconds": 1.0})
+    (line,) = lines(tmp_path)
+    assert line.times == Times(2.0, 80.0, 40.0)
+
+
 def test_the_time_of_a_run_is_unknown_where_an_epoch_is_missing_and_that_of_tests_where_they_were_not_timed(tmp_path):
     old, torn = kept(tmp_path / "old/run"), kept(tmp_path / "torn/run")
     for epoch in range(1, 101):

@@ -86,6 +86,27 @@ def test_a_depot_may_be_rounded_and_is_then_the_states(tmp_path, kind, day):
         learn(tmp_path / "state", day(3, (48.05015, 11.1)))
 
 
+@pytest.mark.parametrize("problem", ["cvrp"], indirect=True)
+def test_a_rounded_depot_in_a_first_row_that_does_not_say_so_is_the_states_too_and_no_stop(tmp_path, kind, day):
+    exact = learn(tmp_path / "exact", day(1), day(2), **kind)
+    learn(tmp_path / "state", day(1), **kind)
+    file = day(2, (48.05005, 11.10005))
+    unmarked = [row.rpartition(",")[0] for row in file.read_text().splitlines()]
+    file.write_text("\n".join(unmarked))
+    assert contents(learn(tmp_path / "state", file)) == contents(exact)
+
+
+@pytest.mark.parametrize("problem", ["cvrp"], indirect=True)
+def test_a_first_row_whose_demand_was_forgotten_is_a_bad_row_and_no_other_depot(tmp_path, kind, day):
+    learn(tmp_path / "state", day(1), **kind)
+    file, said = day(2, (48.55, 11.6)), []
+    file.write_text("\n".join(row.rpartition(",")[0] for row in file.read_text().splitlines()))
+    state = learn(tmp_path / "state", file, say=said.append)
+    assert known(state) == [("2026-01-01", 1), ("2026-01-02", 2)]
+    assert state.days[1].stops == state.days[0].stops
+    assert any("rows that are left out: 1" in each for each in said)
+
+
 def test_first_days_without_a_line_for_the_depot_have_that_of_the_first(tmp_path, kind, day):
     """Whether they come in one call or in several."""
     files, said = [day(1), day(2, None), day(3)], []
@@ -108,7 +129,7 @@ def test_one_other_depot_among_the_first_days_is_refused_alone(tmp_path, kind, d
 
 def test_where_most_first_days_have_another_depot_than_the_first_no_state_is_made(tmp_path, kind, day):
     with pytest.raises(
-        RefusedError, match=r"^.*/2026-01-02\.csv: .*\n.*/2026-01-03\.csv: .*\nMost of these days do not"
+        RefusedError, match=r"^.*/2026-01-02\.csv: .*\n.*/2026-01-03\.csv: .*\nHalf of these days or more do not"
     ):
         learn(tmp_path / "state", day(1, (48.55, 11.6)), day(2), day(3), **kind)
     assert not (tmp_path / "state").exists()

@@ -40,6 +40,7 @@ class OrderFile:
     decimal: str  # the decimal mark; empty where it is not clear
     columns: Mapping[str, str]  # meaning -> name of the column, such as date -> ds
     depot: str  # how it was found, in words
+    guessed: bool  # whether it is that of the first row, which does not say that it is one
     notes: tuple[str, ...]  # sentences that a person should read: what was assumed, what is not used
     command: str  # that shows all this, and every bad row
 
@@ -148,6 +149,7 @@ def _read(table: Table, rows: Rows | None, depots: Depots, notes: Sequence[str],
         rows.mark if rows else "",
         {meaning: column.name for meaning, column in table.columns.items()},
         depots.how,
+        depots.guessed,
         (*table.notes, *depots.notes, *notes),
         command,
     )

@@ -62,7 +62,7 @@ YES = frozenset(YES_WORDS.split())
 EARTH, PLANE = ("lat", "lon"), ("x", "y")
 WORDS = {"lat": "latitude", "lon": "longitude", "x": "x", "y": "y"}
 PLAIN = str.maketrans("łøđæ", "loda")
-JOINT_WORDS = "de del della di da do du des der la le of the van"  # they only join others
+JOINT_WORDS = "de del della di da do du des der la le of the van"  # between others they only join them
 JOINTS = frozenset(JOINT_WORDS.split())
 
 
@@ -83,9 +83,10 @@ def normalised(name: str) -> str:
 
 
 def spellings(name: str) -> set[str]:
-    """How a heading may be known: as `normalised` leaves it, with and without words such as `de` and `of`."""
-    words = [word for word in re.split(r"[\W_]+", _bare(name)) if word.casefold() not in JOINTS]
-    return {normalised(name), normalised("".join(words))}
+    """How a heading may be known: as `normalised` leaves it, with and without words such as `de` and `of` inside it."""
+    words = [word for word in re.split(r"[\W_]+", _bare(name)) if word]
+    inside = [word for word in words[1:-1] if word.casefold() not in JOINTS]  # a van may begin or end a heading
+    return {normalised(name), normalised("".join([*words[:1], *inside, *words[-1:]] if len(words) > 1 else words))}
 
 
 def recognised(cells: Sequence[str], given: Mapping[str, str]) -> int:

@@ -17,6 +17,8 @@ from dree.errors import DreeError
 from dree.problems.geography import distances
 
 NAMED = 5  # rows
+ROUNDED = 0.01  # kilometres that two spellings of one depot may be apart
+ROUNDED_SHARE = 1e-4  # the same in a plane, of the extent of the stops
 Place = tuple[float, float]  # longitude and latitude, or x and y
 HOW = (
     "give --depot LAT,LON (or X,Y), mark a row without a demand with 'depot' in a column 'type', or begin with one "
@@ -33,6 +35,7 @@ class Depots:
     rows: frozenset[int]
     how: str
     notes: tuple[str, ...] = ()
+    guessed: bool = False  # from the first row, which does not say that it is one
 
     def of(self, day: str) -> Place | None:
         """The depot of a day."""
@@ -49,19 +52,22 @@ class Marked(NamedTuple):
 def marked_rows(rows: Rows, days: Sequence[str]) -> Marked:
     """A customer may be called a warehouse. What has a demand is an order.
 
-    Where there is no column for demands, several rows of one day with ids of their own are orders.
+    Where there is no column for demands, rows of one day with ids of their own are orders, if they are at several
+    places: a start and an end are not.
     """
     found, table = _with_mark(rows), rows.table
     ids, demands = table.cells("id"), table.cells("demand")
-    own: defaultdict[str, set[str]] = defaultdict(set)
+    own: defaultdict[str, dict[int, Place]] = defaultdict(dict)
     for index in found if "demand" not in table.columns else ():
-        if ids[index].strip("0") and not is_depot_word(ids[index]):
-            own[days[index]].add(ids[index])
-    orders = {
+        if ids[index].strip("0") and not is_depot_word(ids[index]) and not rows.reasons[index]:
+            own[days[index]][index] = _place(rows, index)
+    several = {
         index
-        for index in found
-        if re.search("[1-9]", demands[index]) or (ids[index] in own[days[index]] and len(own[days[index]]) > 1)
+        for alike in own.values()
+        if len(set(alike.values())) > 1 and len({ids[index] for index in alike}) > 1
+        for index in alike
     }
+    orders = {index for index in found if re.search("[1-9]", demands[index]) or index in several}
     return Marked([index for index in found if index not in orders], sorted(orders))
 
 
@@ -77,9 +83,9 @@ def _said(rows: Rows, given: Place, marked: Sequence[int]) -> Depots:
     place = (given[1], given[0]) if rows.table.geographic else given
     if rows.table.geographic and not (abs(place[1]) <= 90 and abs(place[0]) <= 180):
         raise DreeError(f"--depot {given[0]:g},{given[1]:g} is not on the earth. Give the latitude first.")
-    ids = rows.table.cells("id")
-    nameless = [index for index in _without_demand(rows, place) if not ids[index]]
-    there = {*nameless, *(index for index in marked if _place(rows, index) == place)}
+    ids, near = rows.table.cells("id"), _spelled_otherwise(rows, place)
+    nameless = [index for index in _without_demand(rows, near) if not ids[index]]
+    there = {*nameless, *({*marked} & {*near})}
     elsewhere = [index for index in marked if index not in there]
     notes = _taken(rows, sorted(there))
     if elsewhere:
@@ -96,7 +102,7 @@ def _in_file(rows: Rows, days: Sequence[str], marked: Sequence[int]) -> Depots:
     if usable:
         return _of_marked(rows, days, usable, frozenset(marked))
     first = _place(rows, 0) if rows.reasons and not rows.reasons[0] else None
-    like_it = [] if first is None else _without_demand(rows, first)
+    like_it = [] if first is None else _without_demand(rows, _at(rows, first))
     if first is not None and 0 in like_it:
         return _of_first(rows, first, like_it)
     return Depots(None, {}, frozenset(marked), "none")
@@ -200,17 +206,33 @@ def _of_first(rows: Rows, place: Place, like_it: Sequence[int]) -> Depots:
     more = f"; so {at_it}" if others else ", not for a stop"
     note = f"{which} and is taken for the depot{more}. If the depot is elsewhere, give it with --depot."
     how = f"line {rows.table.rows[0].line}, the first, has no demand"
-    return Depots(place, {}, frozenset(like_it), how, (note,))
+    return Depots(place, {}, frozenset(like_it), how, (note,), guessed=True)
 
 
-def _without_demand(rows: Rows, place: Place) -> list[int]:
-    """The rows at a place that have a cell for a demand, and none in it."""
+def _without_demand(rows: Rows, there: Sequence[int]) -> list[int]:
+    """Those among rows that have a cell for a demand, and none in it."""
     if "demand" not in rows.table.columns:
         return []
-    there = np.flatnonzero((rows.places == place).all(1)).tolist()
     cells = rows.table.cells("demand")
     nothing = {cell for cell in set(cells) if any(exact(cell or "0", mark) == 0 for mark in MARKS)}
     return [index for index in there if not rows.reasons[index] and cells[index] in nothing]
+
+
+def _at(rows: Rows, place: Place) -> list[int]:
+    """The rows at the very place."""
+    found: list[int] = np.flatnonzero((rows.places == place).all(1)).tolist()
+    return found
+
+
+def _spelled_otherwise(rows: Rows, place: Place) -> list[int]:
+    """The rows at a place, perhaps rounded."""
+    clean = rows.clean()
+    if not clean:
+        return []
+    places = rows.places[clean]
+    away = distances(places, np.broadcast_to(np.array(place), places.shape), rows.table.geographic)
+    most = ROUNDED if rows.table.geographic else ROUNDED_SHARE * float(np.ptp(places, axis=0).max())
+    return [index for index, far in zip(clean, away.tolist(), strict=True) if far <= most]
 
 
 def _place(rows: Rows, index: int) -> Place:

@@ -67,7 +67,7 @@ def collect(runs: Sequence[Path], root: Path, group: str | None = None, force: b
 def collected(root: Path) -> dict[str, list[Path]]:
     """The runs that are kept, by group, in the order of their names; what is no run is passed over."""
     groups: dict[str, list[Path]] = {}
-    for manifest in sorted(root.glob("*/*/manifest.json")):
+    for manifest in sorted(root.glob("*/[!.]*/manifest.json")):  # a point: left over where one was being written
         groups.setdefault(manifest.parent.parent.name, []).append(manifest.parent)
     return groups
 

@@ -131,6 +131,7 @@ def _result(runs: Sequence[RunMetrics], shared: Mapping[str, Any]) -> Result:
 
 def _times(runs: Sequence[Sequence[Mapping[str, Any]]], epochs: int) -> Times:
     """From the timings of runs that were all tested last after so many epochs."""
+    runs = [[row for row in rows if row["epoch"] <= epochs] for rows in runs]
     every = [row["seconds"] for rows in runs for row in rows]
     whole = all({row["epoch"] for row in rows} >= set(range(1, epochs + 1)) for rows in runs)
     timed = whole and all("test_seconds" in row for rows in runs for row in rows)  # runs before they were kept: no

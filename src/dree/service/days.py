@@ -23,8 +23,8 @@ from dree.tasks.orders import LEAST_STOPS, Orders
 LEAST_PLACES = 4  # different ones; with fewer, every tour is the best
 LISTED = 4  # days that are named one by one in words
 UNCLEAR = (
-    "Most of these days do not fit the first of them, and nobody knows which are right. So nothing was learned: leave "
-    "out those that are wrong."
+    "Half of these days or more do not fit the first of them, and nobody knows which are right. So nothing was "
+    "learned: leave out those that are wrong or, if it is the depot that is not the same, say with --depot where it is."
 )
 TAKEN = 100  # stops of a day that are kept to compare it with others
 OTHERWISE = (  # what to do where a day comes with other stops
@@ -83,8 +83,8 @@ class RefusedError(DreeError):
 def read_days(folder: Path, files: Sequence[Path], given: Given, state: State | None, say: Say) -> Read:
     """All days of the files that fit the state or, where the folder has none yet, the first of these days.
 
-    A file or a day that cannot be used is refused by itself. But where most do not fit the first, nothing is used, for
-    nobody knows which are right.
+    A file or a day that cannot be used is refused by itself. But where half of them or more do not fit the first,
+    nothing is used, for nobody knows which are right.
     """
     known = given if state is None else _as_in_state(given, state)
     as_said = replace(known, depot=given.depot, capacity=None)  # so that a file's own depot is seen
@@ -140,7 +140,7 @@ def _unfit(file: OrderFile, state: State) -> dict[str, str]:
     found = {}
     for day in file.days:
         try:
-            check_fits(day, state)
+            check_fits(day, state, file.guessed)
             if day.depot and not state.settings.depot:
                 raise DreeError(
                     f"{day.day} has a depot, at {said(day.depot, day.geographic)}, but the first day of {state.path} "
@@ -253,8 +253,8 @@ def _correcting(state: State, day: Day) -> str:
     if before is None or state.versions[before].solver is None:
         return "It cannot be undone any more. If it was corrected, learn all days again in another folder."
     return (
-        "If it was corrected, undo it and all that was learned after it, then learn these days again: "
-        f"dree history {state.path} --rollback {before}."
+        "If it was corrected, undo it and all that was learned after it, then learn these days again "
+        f"({state.going_back(before)})."
     )
 
 

@@ -156,7 +156,7 @@ def make_learner(state: State, device: torch.device) -> Learner:
         except DamagedError as error:
             raise DreeError(
                 f"{error} Without it the learner cannot go on. Restore it from a backup, or let the learner begin "
-                f"again without memory: dree history {state.path} --rollback {state.in_use}"
+                f"again without memory: {state.going_back(state.in_use)}"
             ) from None
     return learner
 
@@ -188,7 +188,7 @@ def _learned(state: State, learner: Learner, day: Orders, how: Learning, spendin
         raise DreeError(
             f"The loss is not finite from batch {epoch.broken} of {day.day} on, so that day was not learned, and "
             f"{state.path} is as it was before it.{suspicion(learner.method)} Begin again from the version in use or, "
-            f"if that does not help, from an earlier one: dree history {state.path} --rollback {state.in_use}"
+            f"if that does not help, from an earlier one: {state.going_back(state.in_use)}"
         )
     spending.phase("testing")
     afters = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dree.data.orders_depot import ROUNDED, ROUNDED_SHARE
 from dree.data.orders_rows import FARTHEST
 from dree.errors import DreeError
 from dree.problems.geography import Frame, distances, middle
@@ -11,8 +12,6 @@ from dree.service.records import said
 from dree.service.state import State
 from dree.tasks.orders import Orders
 
-ROUNDED = 0.01  # kilometres that two spellings of one depot may be apart
-ROUNDED_SHARE = 1e-4  # the same in a plane, of the day's extent
 FAR = 5  # times the extent of days: stops farther away may be of another city
 
 
@@ -38,14 +37,15 @@ def check_region(day: Orders, state: State) -> None:
         )
 
 
-def check_fits(day: Orders, state: State) -> None:
+def check_fits(day: Orders, state: State, guessed: bool = False) -> None:
     """Refuse a day, as its own file has it, of another region than the state's, or with another depot.
 
-    To be asked where nobody has said a depot, before the state's takes the place of the file's.
+    To be asked where nobody has said a depot, before the state's takes the place of the file's. One that is `guessed`
+    from a first row without a demand is no other depot: that row is an order whose demand somebody has forgotten.
     """
     check_region(day, state)
     depot = state.settings.depot
-    if depot is None or day.depot is None:
+    if depot is None or day.depot is None or guessed:
         return
     away = float(distances(np.array([day.depot]), np.array([depot]), day.geographic)[0])
     if away > (ROUNDED if day.geographic else ROUNDED_SHARE * day.frame().extent):
@@ -78,5 +78,5 @@ def far_away(day: Orders, state: State) -> str | None:
     return (
         f"Look at {day.day}: its stops are at least {away:.0f}{unit} from {what}, and a day spans {extent:.3g}{unit}. "
         "If they are another city's, learn them in a folder of their own; what is learned of them, and of days since "
-        f"version {state.in_use}, is undone by: dree history {state.path} --rollback {state.in_use}"
+        f"version {state.in_use}, is undone by: {state.going_back(state.in_use)}"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -73,6 +74,10 @@ class State:
             raise DreeError(
                 f"{path / STATE} is damaged ({type(error).__name__}: {error}). Restore it from a backup."
             ) from None
+
+    def going_back(self, number: int) -> str:
+        """The command that puts an earlier version to use again."""
+        return shlex.join(["dree", "history", str(self.path), "--rollback", str(number)])
 
     def lineage(self, number: int) -> frozenset[int]:
         """A version and those that it was learned from, back to the start."""
@@ -165,7 +170,7 @@ class State:
         What `state.json` names by then stays: the work may have failed in the very last step, after its commit.
         """
         folder = self.path / FILES
-        there = {each.name for each in folder.iterdir()}
+        there = {each.name for each in folder.iterdir()} if folder.is_dir() else set()  # it is missed where it is read
         try:
             yield
         except BaseException:
