@@ -349,3 +349,10 @@ def test_a_name_beside_an_id_is_the_recipients(read):
 
 def test_a_capacity_is_read_exactly():
     assert (parse_capacity("12,5"), parse_capacity("1e3")) == (Decimal("12.5"), 1000)
+
+
+@pytest.mark.parametrize("lat", [85, -89.9])
+def test_stops_all_around_a_pole_are_not_far_from_each_other(tmp_path, lat):
+    rows = "".join(f"S{number},{lat},{12 * number - 180}\n" for number in range(30))
+    file = read_as_file(tmp_path, f"id,lat,lon\n{rows}")
+    assert (len(file.days[0].places), file.bad) == (30, ())

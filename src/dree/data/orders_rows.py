@@ -19,7 +19,7 @@ from dree.data.orders_numbers import check_thousands, decimal_mark, exact, has_w
 from dree.data.orders_options import DECIMALS, decimals
 from dree.data.orders_table import BadRow, Table
 from dree.errors import DreeError
-from dree.problems.geography import Places, distances, middle
+from dree.problems.geography import Places, distances, median_place
 
 FARTHEST = 1000  # kilometres from the middle of all stops
 LARGEST = 1e9  # of x and y
@@ -163,9 +163,7 @@ class Rows:
         if not (clean and self.table.geographic):
             return None
         places = self.places[clean]
-        lng = middle(places)[0]
-        turned = lng + np.median((places[:, 0] - lng + 180) % 360 - 180)
-        centre = float(turned), float(np.median(places[:, 1]))
+        centre = median_place(places)
         far = _away(places, centre) > FARTHEST
         near = (np.abs(places[:, 0]) <= 90) & (_away(places[:, ::-1], centre) <= FARTHEST)
         for index, is_far, would_be_near in zip(clean, far, near, strict=True):

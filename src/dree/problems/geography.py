@@ -30,6 +30,12 @@ def middle(places: Places) -> tuple[float, float]:
     return east, north
 
 
+def median_place(places: Places) -> tuple[float, float]:
+    """The longitude and latitude that most of some places are around, however far off a few are; at a pole, too."""
+    east, north = _places(np.median(_directions(places), axis=0)[None])[0].tolist()
+    return east, north
+
+
 @dataclass(frozen=True)
 class Frame:
     """A square of the earth or of a plane; places inside go to the unit square and keep their shape.
