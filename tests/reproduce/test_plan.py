@@ -11,7 +11,7 @@ from dree.errors import DreeError
 from dree.experiments import RunSettings
 from dree.experiments.naming import keyed_name
 from dree.lifelong import METHODS, make_method
-from dree.reproduce import EXPERIMENTS, Choice, experiment
+from dree.reproduce import EXPERIMENTS, Choice, Experiment, experiment
 from dree.reproduce.estimate import in_words, run_seconds
 from dree.reproduce.lines import MetricsExperiment
 from dree.reproduce.plan import make_plan, obstacles
@@ -204,3 +204,18 @@ def test_paths_to_third_party_data_lead_to_their_experiments():
     plan = make_plan(EVERY, choice)
     assert plan.lacking == ()
     assert {job.settings.region for job in plan.jobs if job.settings.scenario == "lade"} == {"sh-1"}
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ({"title": "Mine", "source": "nowhere"}, "the class needs a text 'name'"),
+        ({"name": "mine", "title": "Mine"}, "the class needs a text 'source'"),
+        ({"name": "table1", "title": "Mine", "source": "nowhere"}, "is called 'table1'.* that none of dree's own has"),
+        ({"name": "../mine", "title": "Mine", "source": "nowhere"}, r"is called '\.\./mine'.* of letters, digits"),
+    ],
+)
+def test_an_own_experiment_whose_files_could_not_be_told_from_others_is_refused(monkeypatch, own, words):
+    monkeypatch.setattr("dree.reproduce.base.Mine", type("Mine", (Experiment,), own), raising=False)
+    with pytest.raises(DreeError, match=words):
+        experiment("dree.reproduce.base.Mine")

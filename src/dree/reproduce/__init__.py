@@ -5,7 +5,9 @@ One experiment is one class; a new one is a file with a class and a line here. A
 
 from __future__ import annotations
 
-from dree.errors import unknown
+import re
+
+from dree.errors import DreeError, unknown
 from dree.registry import named_class
 from dree.reproduce.base import Choice, Experiment, Found
 from dree.reproduce.flops import Flops
@@ -18,6 +20,7 @@ from dree.reproduce.table2 import Table2
 from dree.reproduce.table3 import Table3
 from dree.reproduce.table4 import Table4
 
+NAME = re.compile(r"[\w-]+")
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each
     for each in (
@@ -49,7 +52,20 @@ def experiment(name: str) -> Experiment:
         return EXPERIMENTS[name]
     if "." not in name:
         raise unknown("experiment", name, [*EXPERIMENTS, "all"])
-    return named_class("experiment", name, {}, Experiment)()
+    return _checked(name, named_class("experiment", name, {}, Experiment)())
+
+
+def _checked(path: str, own: Experiment) -> Experiment:
+    """A user's own experiment, if its files can be told from others'."""
+    for what in ("name", "title", "source"):
+        if not isinstance(getattr(own, what, None), str):
+            raise DreeError(f"Experiment '{path}' cannot be made: the class needs a text '{what}'.")
+    if own.name in EXPERIMENTS or not NAME.fullmatch(own.name):
+        raise DreeError(
+            f"Experiment '{path}' is called '{own.name}', and so would its files be. Give it a name that none of "
+            "dree's own has, of letters, digits, - and _."
+        )
+    return own
 
 
 __all__ = ["EXPERIMENTS", "Choice", "Experiment", "Found", "experiment"]
