@@ -128,3 +128,14 @@ def test_where_nothing_is_captured_it_is_done_where_it_stands(device):
     here = device.current()
     with learner.beside():
         assert device.current() is here
+
+
+def test_pytorch_is_told_that_gradients_of_several_streams_are_meant(device, monkeypatch):
+    """Where it can be told: older ones neither warn nor know the function."""
+    told = []
+    name = "set_warn_on_accumulate_grad_stream_mismatch"
+    monkeypatch.setattr(torch.autograd.graph, name, told.append, raising=False)
+    graphs.Graphs(FlatParameters(torch.nn.Linear(2, 2)))
+    assert told == [False]
+    monkeypatch.delattr(torch.autograd.graph, name)
+    graphs.Graphs(FlatParameters(torch.nn.Linear(2, 2)))

@@ -42,6 +42,7 @@ class Graphs:
         self._elsewhere: list[Lane] = []  # lanes of the work that is done beside the rest
         self._aside = torch.cuda.Stream(flat.weights.device)  # type: ignore[no-untyped-call]
         self._began: torch.cuda.Event | None = None
+        _expect_gradients_of_several_streams()
 
     def forget(self) -> None:
         """Capture everything anew from now on."""
@@ -132,6 +133,13 @@ class Lane:
         static = tuple(tensor.clone() for tensor in inputs)
         graph, outputs = capture(partial(work, *static), self._capturing, self._pool, self._generator)
         return Captured(graph, static, _mapped(outputs, torch.detach))
+
+
+def _expect_gradients_of_several_streams() -> None:
+    """What is done beside the rest has its gradient on its own stream, on purpose: PyTorch need not warn of that."""
+    warn = getattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch", None)  # older ones never do
+    if warn is not None:
+        warn(False)
 
 
 def _mapped(outputs: tuple[Any, ...], change: Callable[[Tensor], Tensor]) -> tuple[Any, ...]:
