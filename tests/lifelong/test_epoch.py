@@ -7,10 +7,12 @@ import torch
 
 from conftest import small_solver
 from dree.lifelong import METHODS, FineTuning, Learner, LearnerSettings, make_method
-from dree.lifelong.epoch import learn_epoch
+from dree.lifelong import epoch as epoch_module
+from dree.lifelong.epoch import Draws, learn_epoch
 from dree.lifelong.learner import Progress
+from dree.problems import Instances
 from dree.randomness import named_generator
-from dree.tasks import DriftStream
+from dree.tasks import DriftStream, Task
 
 SIZES = {"E": 4, "C": 5, "G": 6, "U": 7}
 STREAM = DriftStream("tsp", tuple(SIZES), 3, sizes=tuple(SIZES.items()))  # each epoch has a principal task
@@ -68,6 +70,49 @@ def test_every_batch_of_every_epoch_and_seed_has_its_own_instances_and_can_be_ha
     every = [each for seed in (0, 1) for epoch in (1, 2) for each in given(seed, epoch)]
     assert len(set(every)) == len(every) == 12
     assert given(1, 2) == every[-3:]
+
+
+class Counted(Task):
+    """Instances that are numbered in the order in which they are drawn, and how many were drawn at once."""
+
+    problem, name, size = "tsp", "counted", 2
+
+    def __init__(self):
+        self.draws = []
+
+    def sample(self, batch, generator):
+        first = sum(self.draws)
+        self.draws.append(batch)
+        return Instances(torch.arange(first, first + batch).float()[:, None, None].expand(-1, 2, 2))
+
+
+def test_batches_of_one_task_are_drawn_together_more_and_more_of_them_where_that_is_faster(monkeypatch):
+    monkeypatch.setitem(epoch_module.MOST_AT_ONCE, "cpu", 4)
+    draws, task = Draws(Watched(), 1, batch_size=3), Counted()
+    taken = [draws.take(task, batch) for batch in range(12)]
+    assert [size // 3 for size in task.draws] == [1, 2, 4, 4, 4]
+    assert torch.cat([each.coords[:, 0, 0] for each in taken]).tolist() == list(range(36))
+    assert {len(each) for each in taken} == {3}
+
+
+def test_another_task_is_drawn_anew_one_batch_first(monkeypatch):
+    monkeypatch.setitem(epoch_module.MOST_AT_ONCE, "cpu", 4)
+    draws, one, other = Draws(Watched(), 1, batch_size=1), Counted(), Counted()
+    for batch, task in enumerate([one, one, one, other, one, other, other]):
+        draws.take(task, batch)
+    assert one.draws == [1, 2, 1]
+    assert other.draws == [1, 1, 2]
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_the_first_batches_of_an_epoch_do_not_depend_on_how_many_follow(monkeypatch, most):
+    monkeypatch.setitem(epoch_module.MOST_AT_ONCE, "cpu", most)
+    short, long = Watched(), Watched()
+    epoch_of(short, 1, batches=4)
+    epoch_of(long, 1, batches=9)
+    for ours, theirs in zip(short.given, long.given, strict=False):
+        assert ours.equal(theirs)
+    assert len({tuple(each.flatten().tolist()) for each in long.given}) == 9
 
 
 def test_a_task_is_chosen_by_numbers_that_no_other_batch_and_no_instance_is_drawn_by():

@@ -11,10 +11,12 @@ from torch import Tensor
 from dree.errors import DreeError
 from dree.lifelong.learner import Learner
 from dree.lifelong.methods import in_hook, suspicion
+from dree.problems import Instances
 from dree.randomness import named_generator
-from dree.tasks import Stream
+from dree.tasks import Stream, Task
 
 GoOn = Callable[[int], bool]  # whether to learn one more batch, when so many of the epoch's are learned
+MOST_AT_ONCE = {"cuda": 32}  # batches that are drawn together, by device; elsewhere one
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,36 @@ class Epoch:
         return Epoch(len(broken), loss, cost, None, False)
 
 
+class Draws:
+    """An epoch's new instances, on a CUDA device those of several batches at once.
+
+    Drawing takes up to a hundred small operations, however many instances are drawn. As long as the task stays the
+    same, each draw is for twice as many batches as the last. So methods that choose their tasks draw little in vain,
+    and all others see the same instances with one seed, however many batches they have.
+    """
+
+    def __init__(self, learner: Learner, epoch: int, batch_size: int) -> None:
+        self._name = (learner.seed, "instances", epoch)
+        self._device = learner.device
+        self._batch_size = batch_size
+        self._most = MOST_AT_ONCE.get(learner.device.type, 1)
+        self._task: Task | None = None
+        self._at_once = 1  # batches in the last draw
+        self._ready: list[Instances] = []
+
+    def take(self, task: Task, batch: int) -> Instances:
+        """The instances of a batch of this task."""
+        if task != self._task or not self._ready:
+            self._at_once = min(2 * self._at_once, self._most) if task == self._task else 1
+            self._task = task
+            drawn = task.sample(
+                self._at_once * self._batch_size, named_generator(*self._name, batch, device=self._device)
+            )
+            firsts = range(0, len(drawn), self._batch_size)
+            self._ready = [drawn[first : first + self._batch_size] for first in reversed(firsts)]
+        return self._ready.pop()
+
+
 def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, go_on: GoOn) -> Epoch:
     """Learn an epoch of a stream, at least one batch; what is drawn depends on seed, epoch and batch alone.
 
@@ -45,13 +77,13 @@ def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, g
     learner.begin(stream, epoch)
     totals = torch.zeros(2, device=learner.device)
     broken: list[Tensor] = []
+    draws = Draws(learner, epoch, batch_size)
     while not broken or go_on(len(broken)):
         batch = len(broken)
-        generator = named_generator(learner.seed, "instances", epoch, batch, device=learner.device)
         with in_hook(learner.method, "choose"):
             task = learner.method.choose(stream, epoch, named_generator(learner.seed, "task", epoch, batch))
         try:
-            progress = learner.learn(task.sample(batch_size, generator))
+            progress = learner.learn(draws.take(task, batch))
         except DreeError as error:
             if broken and (so_far := Epoch.of(totals, broken)).broken is not None:
                 return so_far
