@@ -166,6 +166,12 @@ def test_square_brackets_in_names_and_messages_are_not_markup(place):
     assert '[bold]/[/x].json: "coordinates" must be a list of [x, y] pairs.' in result.stderr
 
 
+def test_ctrl_c_while_the_program_is_loaded_ends_it_quietly(tmp_path):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")  # the first large package that it loads
+    result = dree("--help", cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
 def test_an_interrupted_run_says_how_to_go_on(tmp_path):
     command = [sys.executable, "-m", "dree", "run", "--preset", "demo", "--out", "run"]
     interruptible = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # even where the tests themselves are not

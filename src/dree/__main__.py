@@ -1,5 +1,17 @@
-"""`python -m dree` is `dree`."""
+"""The program: `python -m dree` is `dree`."""
 
-from dree.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line; Ctrl-C while it is being loaded ends the program as quietly as later on."""
+    try:
+        from dree.cli import main as command_line
+
+        command_line()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
