@@ -268,6 +268,20 @@ def test_improved_routes_say_what_each_solver_did(runs, tmp_path):
     assert second["by"].startswith("fast-tsp ")
 
 
+def test_a_search_that_is_stopped_by_ctrl_c_does_not_cost_the_routes(runs, tmp_path, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    pytest.importorskip("fast_tsp")
+    monkeypatch.setattr("dree.routing.improve.as_problem", interrupt)
+    file = write_orders(tmp_path / "orders.csv", stops=30)
+    shown = invoke("solve", file, "--run", runs / "tsp", "--improve", 60, *all_outputs(tmp_path))
+    assert "stopped early by Ctrl-C. It gave nothing shorter, and the routes are as they were." in shown
+    first, second = json.loads((tmp_path / "routes.json").read_text())["solvers"]
+    assert (first["stopped"], second["stopped"]) == (False, True)
+    assert "stopped early by Ctrl-C" in (tmp_path / "map.html").read_text()
+
+
 @pytest.mark.parametrize(("stops", "length"), [(1, 0.0), (2, None)])
 def test_hardly_any_stops(runs, tmp_path, stops, length):
     file = write_orders(tmp_path / "orders.csv", stops=stops)

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dree.evaluation.classical.base import ClassicalSolver, SolverError, TimedSolver
+from dree.evaluation.classical.base import STOPPED, ClassicalSolver, SolverError, TimedSolver
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,12 @@ class Strange(ClassicalSolver):
             time.sleep(1000)
         if self.way == "raises":
             raise SolverError("It is Monday.")
+        if self.way == "stops":
+            while not STOPPED.is_set():
+                time.sleep(0.01)
         everything = list(range(1, len(problem.coords)))
-        return {"nothing": [], "overloads": [everything], "forgets": [[1]], "longer": problem.begin}[self.way]
+        answers = {"nothing": [], "overloads": [everything], "stops": [everything], "forgets": [[1]]}
+        return {**answers, "longer": problem.begin}[self.way]
 
 
 @dataclass(frozen=True)

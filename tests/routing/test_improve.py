@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -122,6 +124,82 @@ def test_a_search_that_does_not_end_is_ended(monkeypatch, strange):
     better, share = improved(plan, 0.1)
     assert better is plan
     assert "status -9" in share.note
+
+
+def wasteful_plan() -> Plan:
+    """Stops on a line, visited to and fro."""
+    places = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]])
+    orders = Orders("d", places, tuple("abcd"), False, (0.0, 0.0), np.ones(4, np.int64), 4)
+    return Plan.of(orders, [[2, 0, 3, 1]])
+
+
+@pytest.fixture
+def ctrl_c():
+    """Press it so many times after so many seconds."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may run where it is ignored
+    timers: list[threading.Timer] = []
+
+    def press(*moments: float) -> None:
+        for moment in moments:
+            timers.append(threading.Timer(moment, os.kill, (os.getpid(), signal.SIGINT)))
+            timers[-1].start()
+
+    yield press
+    for timer in timers:
+        timer.join()
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_a_search_and_what_it_has_found_counts(strange, ctrl_c):
+    strange("stops")
+    plan = wasteful_plan()
+    ctrl_c(2.0)
+    better, share = improved(plan, 60)
+    assert better.length < plan.length
+    assert (share.length, share.stopped, share.note) == (better.length, True, "")
+    assert share.seconds < 10
+
+
+def test_a_search_that_does_not_stop_at_ctrl_c_is_ended_and_the_plan_stays(monkeypatch, strange, ctrl_c):
+    strange("never")
+    monkeypatch.setattr(improve, "PATIENCE", 0.3)
+    plan = wasteful_plan()
+    ctrl_c(2.0)
+    better, share = improved(plan, 60)
+    assert better is plan
+    assert share.stopped
+    assert share.note == "It gave nothing shorter, and the routes are as they were."
+
+
+def test_ctrl_c_before_the_search_has_begun_leaves_the_plan(monkeypatch, strange):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    strange("stops")
+    monkeypatch.setattr(improve, "as_problem", interrupt)
+    better, share = improved(plan := wasteful_plan(), 60)
+    assert better is plan
+    assert (share.stopped, share.by.split()[0]) == (True, "hygese")
+
+
+def test_a_second_ctrl_c_ends_at_once(strange, ctrl_c):
+    strange("never")
+    ctrl_c(2.0, 2.5)
+    began = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        improved(wasteful_plan(), 60)
+    assert time.perf_counter() - began < 2.5 + improve.PATIENCE
+
+
+@pytest.mark.parametrize(("kind", "stops"), [(TimedHGS, 150), (PyVRP, 60)])
+def test_searches_that_can_stop_answer_early(monkeypatch, kind, stops, ctrl_c):
+    monkeypatch.setattr(improve, "LARGE", 1 if kind is PyVRP else 10**6)
+    plan = a_plan(stops, capacity=25)
+    ctrl_c(3.0)
+    better, share = improved(plan, 60)
+    assert better.length < 0.8 * plan.length
+    assert (share.stopped, share.by.split()[0]) == (True, kind.package)
+    assert share.seconds < 10
 
 
 def test_what_is_done_before_the_search_is_part_of_its_time(monkeypatch, strange):

@@ -64,14 +64,15 @@ def write_length(length: float, unit: str, bare: bool = False) -> str:
 def contribution(before: Share | None, share: Share, unit: str) -> str:
     """What a solver did, in a sentence: `Improved to 81.9 km (-2.7 %) in 5.0 s by pyvrp 0.14.1.`."""
     length = write_length(share.length, unit)
+    by = f"in {_seconds(share.seconds)} by {share.by}{', stopped early by Ctrl-C' if share.stopped else ''}."
     if before is None:
-        return f"Routes of {length} in {_seconds(share.seconds)} by {share.by}."
+        return f"Routes of {length} {by}"
     if share.note:
-        return f"Not improved in {_seconds(share.seconds)} by {share.by}. {share.note}"
+        return f"Not improved {by} {share.note}"
     change = 100 * (share.length / before.length - 1) if before.length else 0.0
     if change > -0.05:
-        return f"Hardly improved, to {length}, in {_seconds(share.seconds)} by {share.by}."
-    return f"Improved to {length} ({change:+.1f} %) in {_seconds(share.seconds)} by {share.by}."
+        return f"Hardly improved, to {length}, {by}"
+    return f"Improved to {length} ({change:+.1f} %) {by}"
 
 
 def _seconds(seconds: float) -> str:

@@ -20,6 +20,7 @@ LONGEST = 3600.0  # seconds
 LARGE = 400  # stops of a CVRP from which going on from the neural routes is worth more than a better search
 TSP_SECONDS = 0.02  # for each stop, after which more time finds nothing more
 GRACE = 10.0  # seconds beyond its time after which a search that does not end is ended
+PATIENCE = 2.0  # seconds for one that is stopped by Ctrl-C to say what it has found
 
 
 def check_seconds(seconds: float) -> None:
@@ -39,22 +40,29 @@ def searcher(plan: Plan, seconds: float) -> ClassicalSolver:
 def improved(plan: Plan, seconds: float) -> tuple[Plan, Share]:
     """The plan, or a shorter one that was found in so many seconds; what crashes in there only costs the time.
 
-    They begin here: the distances, the start of a process and the search's own preparations are part of them.
+    They begin here: the distances, the start of a process and the search's own preparations are part of them. Ctrl-C
+    ends the search, and what it has found by then counts; a second one is raised.
     """
     began, ends = time.perf_counter(), time.time() + seconds
     check_seconds(seconds)
     solver = searcher(plan, seconds)
     solver.made()  # its package must be there
-    note = ""
+    note, stopped = "", False
     try:
         with Worker(solver) as worker:
-            problem = as_problem(plan)
-            routes = worker.solve(problem, limit=max(0.0, ends - time.time()) + GRACE, until=ends)
+            try:
+                problem = as_problem(plan)
+                routes = worker.solve(problem, limit=max(0.0, ends - time.time()) + GRACE, until=ends)
+            except KeyboardInterrupt:
+                stopped = True
+                routes = worker.found(PATIENCE)
         plan, note = _better(plan, routes)
     except SolverError as error:
         note = f"It failed, and the routes are as they were: {error}"
+    if stopped and note:
+        note = "It gave nothing shorter, and the routes are as they were."
     by = f"{solver.package} {importlib.metadata.version(solver.package)}"
-    return plan, Share(by, plan.length, time.perf_counter() - began, note)
+    return plan, Share(by, plan.length, time.perf_counter() - began, note, stopped)
 
 
 def as_problem(plan: Plan) -> Problem:

@@ -132,3 +132,4 @@ class Share(NamedTuple):
     length: float
     seconds: float
     note: str = ""  # why it contributed nothing
+    stopped: bool = False  # early, by Ctrl-C

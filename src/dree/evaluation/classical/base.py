@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import importlib.metadata
 import importlib.util
+import threading
 import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from dree.errors import DreeError
 
 Routes = list[list[int]]  # nodes between visits of node 0, which is the depot (CVRP) or the first node (TSP)
+
+STOPPED = threading.Event()  # in a worker process, when what has been found by now is wanted; not all solvers can say
 
 
 class SolverError(Exception):

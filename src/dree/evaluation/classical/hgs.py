@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dree.evaluation.classical.base import ClassicalSolver, Problem, Routes, TimedSolver, bins
+from dree.evaluation.classical.base import STOPPED, ClassicalSolver, Problem, Routes, TimedSolver, bins
 
 WIDTH = 1000.0  # the solver sees coordinates of this extent: its largest distance must lie in [0.1, 1e5]
 LARGEST_DEMAND = 1e5  # beyond which the solver gives up
 FIRST, FIRST_AT_MOST = 0.2, 0.5  # of the time, and seconds, for a first search that shows a process's share
 MARGIN = 0.95  # of the time that is left then, for the second
+LOOK = 0.05  # seconds between two looks at whether the routes are wanted already
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class TimedHGS(TimedSolver):
 
     The package counts the time of its processor, of which a process may have a small share only, and cannot be
     stopped. So there are two searches. After a short one the share is known, and the second is given its part of the
-    time that is left. If that share shrinks meanwhile, the first one's routes are the answer.
+    time that is left. If that share shrinks meanwhile, or the routes are wanted early, the first one's are the answer.
     """
 
     package: ClassVar[str] = "hygese"
@@ -73,7 +74,8 @@ class TimedHGS(TimedSolver):
 
         thread = threading.Thread(target=work, daemon=True)  # it ends with its process, if not before
         thread.start()
-        thread.join(max(0.0, ends - time.perf_counter()))
+        while thread.is_alive() and not STOPPED.is_set() and (left := ends - time.perf_counter()) > 0:
+            thread.join(min(left, LOOK))
         one_is_there.wait()
         routes = [each for each in found if not isinstance(each, BaseException)]
         if not routes:

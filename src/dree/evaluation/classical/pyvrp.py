@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dree.evaluation.classical.base import Problem, Routes, TimedSolver, bins
+from dree.evaluation.classical.base import STOPPED, Problem, Routes, TimedSolver, bins
 
 LARGEST = 1e5  # of its whole distances: with larger ones its penalties reach their limit, and its routes get bad
 LARGEST_LOAD = 10**9  # of its capacities, so that penalties for loads stay within its integers
@@ -46,9 +46,11 @@ class PyVRP(TimedSolver):
         begin = None
         if problem.begin is not None:
             begin = pyvrp.Solution(data, [[node - 1 for node in route] for route in problem.begin])
-        search = pyvrp.solve(
-            data, lambda _: time.perf_counter() >= ends, self.seed, collect_stats=False, initial_solution=begin
-        )
+
+        def over(best_cost: int) -> bool:
+            return STOPPED.is_set() or time.perf_counter() >= ends
+
+        search = pyvrp.solve(data, over, self.seed, collect_stats=False, initial_solution=begin)
         best = search.best
         if not best.is_feasible():
             return []

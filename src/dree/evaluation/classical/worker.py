@@ -6,11 +6,13 @@ Here it only takes its worker with it, and the instance it crashed on is known.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -34,7 +36,9 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the process."""
+        """End the process, whatever it is at."""
+        if self._process is not None:
+            self._process.kill()
         self._stop()
         self._log.close()
 
@@ -47,34 +51,40 @@ class Worker:
         trivial = problem.trivial()
         if trivial is not None:
             return trivial
-        line = self._ask(json.dumps({"until": until, **problem.as_plain()}), limit)
-        answer: dict[str, Any] = (
-            json.loads(line) if line else {"error": f"its process ended with status {self._stop()}."}
-        )
-        if "error" in answer:
-            raise SolverError(" ".join([answer["error"], *self._last_words()]))
-        routes: Routes = answer["routes"]
-        return routes
-
-    def _ask(self, line: str, limit: float | None) -> str:
-        """The answer to one line; empty if the process died over it."""
         if self._process is None:
             command = [sys.executable, "-P", *WORKER, *self._arguments]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, text=True)
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        patience = None if limit is None else threading.Timer(limit, self._process.kill)
-        if patience is not None:
-            patience.start()
-        try:
+        with _killed_after(limit, self._process):
             with suppress(OSError):
-                self._process.stdin.write(line + "\n")
+                self._process.stdin.write(json.dumps({"until": until, **problem.as_plain()}) + "\n")
                 self._process.stdin.flush()
-            return self._process.stdout.readline()
-        finally:
-            if patience is not None:
-                patience.cancel()
+            return self._routes()
+
+    def found(self, limit: float) -> Routes:
+        """What the solver has found by now, after `solve` was interrupted; its process has so many seconds to say it.
+
+        None if it did not get to work. A solver that cannot stop on the way is killed.
+        """
+        if self._process is None:
+            return []
+        with _killed_after(limit, self._process):
+            self._process.send_signal(signal.SIGINT)
+            return self._routes()
+
+    def _routes(self) -> Routes:
+        """The answer of the process."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        try:
+            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        except ValueError:  # there is none, or not all of one
+            answer = {"error": f"its process ended with status {self._stop()}."}
+        if "error" in answer:
+            raise SolverError(" ".join([answer["error"], *self._last_words()]))
+        routes: Routes = answer["routes"]
+        return routes
 
     def _stop(self) -> int | None:
         """End the process and forget it; its exit status, negative for the signal that killed it."""
@@ -91,3 +101,16 @@ class Worker:
     def _last_words(self) -> list[str]:
         self._log.seek(0)
         return self._log.read().decode(errors="replace").splitlines()[-1:]
+
+
+@contextmanager
+def _killed_after(seconds: float | None, process: subprocess.Popen[str]) -> Iterator[None]:
+    """What is done with a process, which is killed if it takes longer."""
+    patience = None if seconds is None else threading.Timer(seconds, process.kill)
+    if patience is not None:
+        patience.start()
+    try:
+        yield
+    finally:
+        if patience is not None:
+            patience.cancel()

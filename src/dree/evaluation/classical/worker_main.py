@@ -1,7 +1,7 @@
 """The process in which a classical solver runs: problems come in as lines of JSON, routes go out as lines of JSON.
 
 It loads the solver and NumPy but no torch, so that it starts fast. It ends with its input, whatever it is at: when its
-parent has died or been interrupted, nobody waits for an answer.
+parent has died, nobody waits for an answer. Ctrl-C, which a terminal sends to it, too, asks for an answer now.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import sys
 import threading
 from queue import SimpleQueue
 from typing import Any
 
-from dree.evaluation.classical.base import ClassicalSolver, Problem, SolverError
+from dree.evaluation.classical.base import STOPPED, ClassicalSolver, Problem, SolverError
 
 
 def answer(solver: ClassicalSolver, line: str) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def answer(solver: ClassicalSolver, line: str) -> dict[str, Any]:
 
 def main(module: str, name: str, settings: str) -> None:
     """Answer line by line. What the solver itself prints goes to the error stream."""
+    signal.signal(signal.SIGINT, lambda *_: STOPPED.set())
     solver: ClassicalSolver = getattr(importlib.import_module(module), name)(**json.loads(settings))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
