@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
+from dree.data.libraries import Library
 from dree.problems import Instances
 from dree.solvers import POMO, INViT, decoding, make_solver
 
@@ -67,6 +68,12 @@ def problem(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DREE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def taken_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small problems that are called like a library's instances are taken for these."""
+    monkeypatch.setattr(Library, "holds", lambda library, instance: instance.name in library.best_known)
 
 
 @pytest.fixture(scope="module")

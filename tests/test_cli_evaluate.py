@@ -61,6 +61,7 @@ def test_augmentation_and_an_older_checkpoint_give_other_gaps(place, tmp_path):
     assert gap(place / "tsp/checkpoint/000000050.safetensors") == newest
 
 
+@pytest.mark.usefixtures("taken_by_name")
 def test_a_library_is_evaluated_beside_the_papers_columns(place, tmp_path):
     output = ("--json", tmp_path / "x.json", "--csv", tmp_path / "x.csv")
     shown = invoke(
@@ -102,6 +103,7 @@ def test_test_sets_by_other_laws_than_the_runs_may_be_asked_for(place, tmp_path)
     assert [row["test_set"] for row in result["rows"]] == [f"tsp-{law}{size}-official" for law, size in SIZES.items()]
 
 
+@pytest.mark.usefixtures("taken_by_name")
 def test_what_a_runs_solver_does_on_a_library_is_kept_with_the_run(place, tmp_path):
     demo_run(tmp_path / "run", "tsp")
     tasks = [f"{law}{size}" for law, size in SIZES.items()]
@@ -126,6 +128,9 @@ def test_any_other_file_has_no_gap_rather_than_an_invented_one(place, tmp_path):
     (row,) = json.loads((tmp_path / "x.json").read_text())["rows"]
     assert (row["best_known"], row["gap_unrounded"], row["gap_rounded"]) == (None, None, None)
     assert shown.count("unknown") == 3 + 4  # best known and gaps of the instance, then mean and std of gaps
+    shown = invoke("evaluate", place / "tsp", "--path", place / "files/kroA100.tsp")
+    assert shown.count("unknown") == 3 + 4
+    assert "kroA100: its nodes, demands, capacity or EDGE_WEIGHT_TYPE are not those of the library's" in shown
 
 
 @pytest.mark.parametrize(

@@ -66,12 +66,34 @@ def test_the_depot_comes_first_and_demands_go_with_their_nodes(tmp_path):
     assert found.instances.capacity.tolist() == [7]
 
 
+@pytest.mark.usefixtures("taken_by_name")
 def test_best_known_lengths_go_by_the_name_in_the_file(tmp_path):
     assert read(tmp_path, TSP.replace("four", "kroA100")).best_known == 21282
     assert read(tmp_path, TSP.replace("four", "X-n101-k25")).best_known is None  # which is a CVRP
     assert read(tmp_path, VRP.replace("three", "X-n101-k25")).best_known == 27591
     assert "73305" in read(tmp_path, VRP.replace("three", "X-n801-k40")).note
     assert (len(library("tsplib").best_known), len(library("cvrplib").best_known)) == (23, 19)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "file"),
+    [
+        ("tsplib", TSP.replace("four", "kroA100"), "kroA100.tsp"),
+        ("cvrplib", VRP.replace("three", "X-n801-k40"), "X-n801-k40.vrp"),
+    ],
+)
+def test_what_only_bears_the_name_of_a_librarys_instance_has_no_best_known_length(tmp_path, name, text, file):
+    found = read(tmp_path, text, file)
+    assert found.best_known is None
+    assert found.note.endswith("not those of the library's instance of this name, so there is no gap")
+    for path in (tmp_path, tmp_path / file):
+        with pytest.raises(DreeError, match=rf"{file} calls itself .* Get the file from {name.upper()}'s own page"):
+            find_instances(path, library(name).problem, name, lambda _: None)
+
+
+def test_every_best_known_length_goes_with_a_digest():
+    for name in ("tsplib", "cvrplib"):
+        assert library(name).digests.keys() == library(name).best_known.keys()
 
 
 @pytest.mark.parametrize(
@@ -116,6 +138,7 @@ def test_a_missing_file_is_named(tmp_path):
         read_library_file(tmp_path / "none.tsp")
 
 
+@pytest.mark.usefixtures("taken_by_name")
 def test_a_library_is_what_of_it_is_in_the_folder_and_the_rest_is_named(tmp_path):
     (tmp_path / "a280.tsp").write_text(TSP.replace("four", "a280"))
     (tmp_path / "other.tsp").write_text(TSP)
@@ -166,7 +189,7 @@ def test_all_files_are_read_as_another_reader_reads_them(name):
     vrplib = pytest.importorskip("vrplib")
     wanted = library(name)
     found = find_instances(SHARED / name, wanted.problem, name)
-    assert {each.name for each in found} == set(wanted.best_known)
+    assert {each.name: each.best_known for each in found} == wanted.best_known
     for each in found:
         other = vrplib.read_instance(SHARED / name / f"{each.name}{wanted.suffix}", compute_edge_weights=False)
         np.testing.assert_array_equal(each.instances.coords[0].numpy(), other["node_coord"])

@@ -21,6 +21,7 @@ from dree.reproduce import Choice, Found, experiment
 from dree.reproduce.scales import scale
 from dree.reproduce.table2 import FRAMES_IN_WORDS, TITLES, Table2
 
+pytestmark = pytest.mark.usefixtures("taken_by_name")
 PLACES = np.random.default_rng(0).integers(900, 1000, (40, 2))  # away from the origin, so that frames differ
 FILE = "\n".join(
     ["NAME : kroA100", "TYPE : TSP", f"DIMENSION : {len(PLACES)}", "EDGE_WEIGHT_TYPE : EUC_2D", "NODE_COORD_SECTION"]

@@ -27,6 +27,7 @@ SUFFIXES = {".tsp": "tsp", ".vrp": "cvrp"}
 ROUNDINGS: dict[str, Rounding] = {"EUC_2D": lambda lengths: np.floor(lengths + 0.5), "CEIL_2D": np.ceil}
 HARMLESS = {"NAME", "COMMENT", "EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE"}  # no cost depends on them
 UNDERSTOOD = {"TYPE", "DIMENSION", "EDGE_WEIGHT_TYPE", "CAPACITY", "NODE_COORD", "DEMAND", "DEPOT"}
+OTHER = "its nodes, demands, capacity or EDGE_WEIGHT_TYPE are not those of the library's instance of this name"
 
 
 class Library(NamedTuple):
@@ -35,12 +36,17 @@ class Library(NamedTuple):
     name: str
     problem: str
     best_known: dict[str, int]  # instance -> length with every distance rounded
+    digests: dict[str, str]  # instance -> the first half of its digest's digits: others may bear its name
     notes: dict[str, str]
 
     @property
     def suffix(self) -> str:
         """How the names of its files end."""
         return next(suffix for suffix, problem in SUFFIXES.items() if problem == self.problem)
+
+    def holds(self, instance: LibraryInstance) -> bool:
+        """Whether this is an instance of the library, and not only called like one."""
+        return instance.digest[: len(instance.digest) // 2] == self.digests.get(instance.name)
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,9 @@ class LibraryInstance:
 
     @property
     def best_known(self) -> int | None:
-        """The best known length, if this package knows one; never a guess."""
-        return next((library.best_known[self.name] for library in self._libraries()), None)
+        """The best known length, if this package knows one of this very problem; never a guess."""
+        ours = self._library()
+        return ours.best_known[self.name] if ours is not None and ours.holds(self) else None
 
     @property
     def digest(self) -> str:
@@ -65,11 +72,15 @@ class LibraryInstance:
     @property
     def note(self) -> str | None:
         """What must be said about the best known length."""
-        return next((library.notes.get(self.name) for library in self._libraries()), None)
+        ours = self._library()
+        if ours is None:
+            return None
+        return ours.notes.get(self.name) if ours.holds(self) else f"{OTHER}, so there is no gap"
 
-    def _libraries(self) -> list[Library]:
-        ours = [library(name) for name, problem in PROBLEMS.items() if problem == self.instances.problem]
-        return [each for each in ours if self.name in each.best_known]
+    def _library(self) -> Library | None:
+        """The one that has an instance of this name, which may be another one."""
+        ours = (library(name) for name, problem in PROBLEMS.items() if problem == self.instances.problem)
+        return next((each for each in ours if self.name in each.best_known), None)
 
 
 @cache
@@ -78,7 +89,7 @@ def library(name: str) -> Library:
     if name not in PROBLEMS:
         raise unknown("library", name, PROBLEMS)
     content = json.loads(BEST_KNOWN.read_text(encoding="utf-8"))[name]
-    return Library(name, PROBLEMS[name], content["values"], content["notes"])
+    return Library(name, PROBLEMS[name], content["values"], content["digests"], content["notes"])
 
 
 def read_library_file(path: Path) -> LibraryInstance:
@@ -106,11 +117,8 @@ def find_instances(
         )
     if not path.is_dir():
         found = [_read_for(problem, path)]
-        if library_name is not None and found[0].name not in library(library_name).best_known:
-            raise DreeError(
-                f"{path} holds {found[0].name}, which is none of the {len(library(library_name).best_known)} instances "
-                f"of {library_name}. Leave out --library to solve any file."
-            )
+        if library_name is not None:
+            _check_held(library(library_name), path, found[0])
     elif library_name is None:
         found = _read_all(path, problem, say)
     else:
@@ -152,7 +160,22 @@ def _read_library(folder: Path, wanted: Library, say: Callable[[str], object]) -
     for path, instance in found.items():
         if instance.name != path.stem:
             raise DreeError(f"{path} holds the instance {instance.name}. Rename the file, or get the right one.")
+        _check_held(wanted, path, instance)
     return list(found.values())
+
+
+def _check_held(wanted: Library, path: Path, instance: LibraryInstance) -> None:
+    """Refuse what is none of a library's instances: the paper's numbers are about these."""
+    if instance.name not in wanted.best_known:
+        raise DreeError(
+            f"{path} holds {instance.name}, which is none of the {len(wanted.best_known)} instances of {wanted.name}. "
+            "Leave out --library to solve any file."
+        )
+    if not wanted.holds(instance):
+        raise DreeError(
+            f"{path} calls itself {instance.name}, but {OTHER}. Get the file from {wanted.name.upper()}'s own page; "
+            "dree evaluate without --library takes any file."
+        )
 
 
 class _Line(NamedTuple):
