@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from dree.errors import DreeError
 from dree.experiments.tables import Cell, PaperRow, PaperTable
 from dree.report.paper_tables import (
     best_columns,
@@ -64,6 +65,12 @@ def test_the_best_is_marked_among_the_methods_of_one_problem_and_a_reference_is_
     assert best_columns(main_table()) == [(), (1,), (0, 1), (), ()]  # 1.00 and 1.004 read the same
     assert best_columns(PaperTable("t", "", "", ("m",), ("s",), (_row(1.0), _row(2.0)))) == [(0,), ()]
     assert best_columns(PaperTable("t", "", "", ("m",), ("s",), (_row(1.0), _row(2.0)), ranked=False)) == [(), ()]
+
+
+def test_a_row_that_does_not_fit_its_table_is_refused_in_words():
+    words = r"The table 't' cannot be made: the row \('x',\) has 1 words and 1 numbers, where 1 and 2 belong"
+    with pytest.raises(DreeError, match=words):
+        PaperTable("t", "", "", ("m",), ("s", "t"), (_row(1.0),))
 
 
 def _row(value: float) -> PaperRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from dree.experiments.engines.base import Job, Outcome
 from dree.experiments.naming import keyed_name, method_title
 from dree.reproduce import EXPERIMENTS, Choice, Found, experiment
 from dree.reproduce.base import TITLES, laws_of
-from dree.reproduce.lines import EXACT, MetricsExperiment, compared, over, sign_flip
+from dree.reproduce.lines import EXACT, Line, MetricsExperiment, compared, over, sign_flip
 from dree.reproduce.plan import make_plan
 from dree.reproduce.report import run_groups
 from dree.reproduce.scales import scale
@@ -201,3 +202,38 @@ def test_mt_ref_is_trained_on_the_first_order_whichever_are_chosen():
 def test_the_finer_table_takes_what_runs_have_shown_on_the_finer_tests():
     assert experiment("finer").tests == "finer"
     assert {run.tests for run in experiment("finer").runs(Choice())} == {"finer"}
+
+
+class Own(MetricsExperiment):
+    """A user's own, with a line of these words and what the paper has for it."""
+
+    name, title, source = "own", "Mine", "nowhere"
+
+    def __init__(self, *words: str, asks: bool = False) -> None:
+        self.words, self.asks = words, asks
+
+    def lines(self, choice):
+        runs = (choice.settings(problem="tsp", method="dree", seed=0),)
+        return [Line(self.words, runs, self.row(method="DREE") if self.asks else {})]
+
+
+def test_an_own_experiment_needs_no_published_table(tmp_path):
+    (table,) = Own("TSP", "DREE").tables(Choice(scale("smoke")), Found({}, tmp_path))
+    assert [cell.published for cell in table.rows[0].cells] == [None] * len(METRICS)
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        (
+            Own("TSP", "DREE", asks=True),
+            r"test_lines.Own asks for a published row .* Give the class a 'table', such as",
+        ),
+        (Own("DREE"), r"test_lines.Own has a line with 1 words, \('DREE',\), and its table has 2 columns for words"),
+    ],
+)
+def test_an_own_experiment_that_cannot_be_made_says_so_before_anything_is_trained(own, words):
+    plan = make_plan([own], Choice(scale("smoke")))
+    assert plan.jobs == ()
+    ((_, reason),) = plan.lacking
+    assert re.search(words, reason)

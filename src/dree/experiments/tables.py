@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dree.errors import DreeError
+
 Value = float | tuple[float, float] | None  # a number, a mean with its standard deviation, or a dash
 
 
@@ -50,7 +52,11 @@ class PaperTable:
         """Refuse rows that do not fit their columns."""
         for row in self.rows:
             if len(row.keys) != len(self.heads) or len(row.cells) != len(self.columns):
-                raise ValueError(f"a row of {self.name} has {len(row.keys)} words and {len(row.cells)} numbers")
+                raise DreeError(
+                    f"The table '{self.name}' cannot be made: the row {row.keys} has {len(row.keys)} words and "
+                    f"{len(row.cells)} numbers, where {len(self.heads)} and {len(self.columns)} belong. Give it a word "
+                    f"for each of {self.heads} and a cell for each of {self.columns}."
+                )
 
 
 def _middle(value: float | tuple[float, float]) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dree.data.published import Row, published
+from dree.errors import DreeError
 from dree.evaluation.metrics import METRICS, Metrics
 from dree.experiments import RunSettings
 from dree.experiments.tables import Cell, PaperRow, PaperTable, Value
@@ -33,7 +34,7 @@ class MetricsExperiment(Experiment, ABC):
 
     heads: tuple[str, ...] = ("problem", "method")
     columns: tuple[str, ...] = tuple(METRICS)
-    table: str  # the short name of the published table
+    table: str | None = None  # the short name of the published table, if the paper has one
     tests: str | None = None  # finer, or the stream's own
 
     @abstractmethod
@@ -42,25 +43,41 @@ class MetricsExperiment(Experiment, ABC):
 
     def row(self, **wanted: Any) -> Row:
         """The published row with these values; empty where the paper has none."""
+        if self.table is None:
+            raise DreeError(
+                f"{self._kind()} asks for a published row without a published table. Give the class a 'table', such as "
+                "'orders', or its lines {} for the published row."
+            )
         rows = published(self.table).where(**wanted)
         return rows[0] if rows else {}
 
     def runs(self, choice: Choice) -> list[RunSettings]:
         """All runs of all rows."""
-        return [run for line in self.lines(choice) for run in line.runs]
+        lines = self.lines(choice)
+        for line in lines:  # here, so that nobody trains for a table that cannot be made
+            if len(line.keys) != len(self.heads):
+                raise DreeError(
+                    f"{self._kind()} has a line with {len(line.keys)} words, {line.keys}, and its table has "
+                    f"{len(self.heads)} columns for words. Give the line a word for each, or change 'heads', which is "
+                    f"{self.heads}."
+                )
+        return [run for line in lines for run in line.runs]
 
     def tables(self, choice: Choice, found: Found) -> list[PaperTable]:
         """One table."""
         lines = self.lines(choice)
         rows = [self._row(line, found) for line in lines]
         notes = [
-            *published(self.table).notes,
+            *(published(self.table).notes if self.table else ()),
             *notes_on(choice),
             *laws_of(self.runs(choice)),
             *incomplete(lines, found),
         ]
         notes += compared(lines, found, self.tests)
         return [PaperTable(self.name, self.title, self.source, self.heads, self.columns, tuple(rows), tuple(notes))]
+
+    def _kind(self) -> str:
+        return f"{type(self).__module__}.{type(self).__qualname__}"
 
     def _row(self, line: Line, found: Found) -> PaperRow:
         measured = [each.values for run in line.runs if (each := found.metrics(run, self.tests)) is not None]
