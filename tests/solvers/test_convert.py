@@ -7,6 +7,7 @@ import pickle
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -115,6 +116,26 @@ def test_code_in_a_file_is_refused_and_not_run(path, tmp_path, zipped):
     assert not mark.exists()
     pickle.loads(path.read_bytes())
     assert mark.exists()  # so it would have been
+
+
+@pytest.mark.parametrize("core", [b"numpy.core.", b"numpy._core."])
+def test_numbers_and_arrays_of_numpy_in_a_log_are_passed_over(path, core):
+    scores = [[np.int64(1), np.float64(7.5)], [2, np.float32(7.25)], np.arange(3.0), np.True_]
+    content = {"epoch": 2, "model_state_dict": Original("tsp").state_dict(), "result_log": {"train_score": scores}}
+    torch.save(content, path, _use_new_zipfile_serialization=False)  # a form in which names can be changed
+    path.write_bytes(path.read_bytes().replace(b"numpy._core.", core).replace(b"numpy.core.", core))
+    assert core in path.read_bytes()
+    found = read_original(path)
+    assert (found.epoch, found.problem) == (2, "tsp")
+    torch.save(content, path)
+    assert read_original(path).weights.keys() == found.weights.keys()
+
+
+def test_weights_of_numpy_are_refused(path):
+    weights = {name: value.numpy() for name, value in Original("tsp").state_dict().items()}
+    torch.save({"model_state_dict": weights}, path)
+    with pytest.raises(DreeError, match="are not finite floats"):
+        read_original(path)
 
 
 def test_classes_that_are_not_torchs_are_refused(path):

@@ -1,7 +1,7 @@
 """Weights of the original POMO's and Omni's checkpoints, for the solvers here.
 
 Such files are pickles. They are read by torch's restricted reader, which knows tensors and plain values alone:
-nothing in a file is ever run.
+nothing in a file is ever run. NumPy's numbers and arrays, which logs may hold, are read as nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,22 @@ EMBEDDING = {"tsp": "encoder.embedding", "cvrp": "encoder.embedding_node"}
 NORM1 = {"tsp": "addAndNormalization1", "cvrp": "add_n_normalization_1"}
 NORM2 = {"tsp": "addAndNormalization2", "cvrp": "add_n_normalization_2"}
 FEED_FORWARD = {"tsp": "feedForward", "cvrp": "feed_forward"}
+NUMPY = (  # what NumPy's values are made of, by its first and second version
+    "numpy.dtype",
+    "numpy.ndarray",
+    *(f"numpy.{core}.multiarray.{name}" for core in ("core", "_core") for name in ("scalar", "_reconstruct")),
+)
 BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
+
+
+class _Nothing:
+    """Takes the place of a value of NumPy's."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __setstate__(self, _: object) -> None:
+        pass
 
 
 @dataclass(frozen=True)
@@ -111,9 +126,10 @@ def original_names(problem: str, layers: int) -> dict[str, list[str]]:
 
 
 def _load(path: Path) -> Any:
-    """What is in a file, if it is tensors and plain values."""
+    """What is in a file, if it is tensors and plain values; for NumPy's, `_Nothing`."""
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals([(_Nothing, name) for name in NUMPY]):
+            return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise DreeError(f"There is no file {path}.") from None
     except OSError as error:
