@@ -59,7 +59,7 @@ def solve(
     from dree.routing.construct import construct
     from dree.routing.exports import check_geographic
     from dree.routing.improve import check_seconds, improved
-    from dree.service.region import check_fits, check_region
+    from dree.service.region import check_fits, check_region, depot_named
     from dree.service.state import State
 
     if sum(each is not None for each in (state, run_folder, shipped)) > 1:
@@ -70,7 +70,8 @@ def solve(
     _check_places(file, state, wanted)
     kept = None if state is None else State.open(state)
     if kept is not None and depot is None and not _is_problem(file):
-        own = read_orders(file, _meanings(kept, columns))  # with its own depot, if it has one
+        with depot_named(kept):
+            own = read_orders(file, _meanings(kept, columns))  # with its own depot, if it has one
         check_fits(_chosen(own, day), kept, own.guessed)
     source = None if _is_problem(file) else _read(file, kept, columns, depot, capacity)
     orders = _problem(file, day, columns, depot, capacity) if source is None else _chosen(source, day)

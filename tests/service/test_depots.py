@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 import pytest
 
+from command_line import invoke
 from conftest import small_solver
 from dree.data.orders import read_orders
 from dree.errors import DreeError
@@ -75,6 +77,24 @@ def test_it_is_learned_with_the_states_depot_if_somebody_says_that(tmp_path, kin
     depots = [state.load(each.file)["tests"][1]["instances"]["coords"] for each in state.past]
     assert all(coords.shape[1] == 13 for coords in depots)
     assert state.days[1].extent < 40  # kilometres, of the stops and the state's depot
+
+
+def test_a_file_with_several_depots_is_told_which_is_the_states(tmp_path, kind, day):
+    state = learn(tmp_path / "state", day(1), **kind)
+    several = day(2)
+    header, depot, *rows = several.read_text().splitlines()
+    several.write_text("\n".join([header, depot, depot.replace("48.05", "48.15"), *rows]))
+    with pytest.raises(RefusedError) as refusal:
+        learn(state.path, several)
+    words = (
+        r"has several depots \(lines 2, 3\).* give it with --depot\. .* Vehicles of .*state start at 48\.05,11\.1\. If "
+        r"they do here, too: --depot=48\.05,11\.1"
+    )
+    assert re.search(words, str(refusal.value))
+    with pytest.raises(DreeError, match=words):
+        invoke("solve", several, "--state", state.path)
+    state = learn(state.path, several, given=Given(depot=DEPOT))
+    assert known(state) == [("2026-01-01", 1), ("2026-01-02", 2)]
 
 
 def test_a_depot_may_be_rounded_and_is_then_the_states(tmp_path, kind, day):

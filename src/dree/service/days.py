@@ -16,7 +16,7 @@ from dree.data.orders import NO_COLUMNS, OrderFile, read_orders
 from dree.errors import DreeError
 from dree.service.demands import had_demands, says_demands, without_demands
 from dree.service.records import Day, LearnerAt, Settings, Version, as_said, name_order, said
-from dree.service.region import check_fits
+from dree.service.region import check_fits, depot_named
 from dree.service.state import State
 from dree.tasks.orders import LEAST_STOPS, Orders
 
@@ -92,7 +92,8 @@ def read_days(folder: Path, files: Sequence[Path], given: Given, state: State | 
     refused: list[str] = []
     for path in files:
         try:
-            own.append(_orders(path, as_said))
+            with depot_named(state):
+                own.append(_orders(path, as_said))
         except DreeError as error:
             refused.append(_named(path, error))
     like = _begun(folder, own, given, say) if state is None else state

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from dree.data.orders_depot import ROUNDED, ROUNDED_SHARE
@@ -55,6 +58,20 @@ def check_fits(day: Orders, state: State, guessed: bool = False) -> None:
             f"{day.day} has its depot at {own}, {distance} from {ours}, where that of {state.path} is. Correct the "
             f"file or, for another depot, use another state. If vehicles do start at {ours}, say so: --depot={ours}"
         )
+
+
+@contextmanager
+def depot_named(state: State | None) -> Iterator[None]:
+    """Where a file is refused until somebody says a depot, say which one is the state's."""
+    try:
+        yield
+    except DreeError as error:
+        if state is None or state.settings.depot is None or "--depot" not in str(error):
+            raise
+        ours = said(state.settings.depot, state.settings.geographic)
+        raise DreeError(
+            f"{error} Vehicles of {state.path} start at {ours}. If they do here, too: --depot={ours}"
+        ) from None
 
 
 def far_away(day: Orders, state: State) -> str | None:
