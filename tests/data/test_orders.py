@@ -124,6 +124,14 @@ def test_columns_of_dates_that_are_not_used_are_named(read):
     assert read(text.replace("hours", "date").replace("8-12", "604").replace("9-12", "605")).notes == ()
 
 
+def test_bar_codes_that_look_like_dates_are_not_taken_for_any(read):
+    text = "barcode,lat,lon\n20240101,48,11\n20240102,48.1,11\n20240103,48.2,11\n"
+    file = read(text)
+    assert (file.notes, len(file.days), "date" in file.columns) == ((), 1, False)
+    (note,) = read(text.replace("20240103", "20240102")).notes  # as dates do, some are there again
+    assert "dates that are not used: barcode" in note
+
+
 @pytest.mark.parametrize(
     ("text", "how", "stops"),
     [

@@ -127,19 +127,24 @@ class Rows:
 
     def numbers_not_used(self) -> list[str]:
         """The columns that may be demands."""
-        return self._not_used(lambda cell: plain_number(cell, self.mark) is not None)
+        return self._not_used(lambda cells: sum(plain_number(cell, self.mark) is not None for cell in cells))
 
     def dates_not_used(self) -> list[str]:
-        """The columns that may be dates."""
-        return self._not_used(is_clear_date)
+        """The columns that may be dates. Whole numbers, one for each row, are none: bar codes such as 20240101."""
 
-    def _not_used(self, fits: Callable[[str], bool]) -> list[str]:
-        """The names of columns without a meaning of which most of the first cells are like this."""
+        def dates(cells: Sequence[str]) -> int:
+            codes = len(cells) == len(set(cells)) > 1 and all(map(str.isdigit, cells))
+            return 0 if codes else sum(map(is_clear_date, cells))
+
+        return self._not_used(dates)
+
+    def _not_used(self, fitting: Callable[[Sequence[str]], int]) -> list[str]:
+        """The names of columns without a meaning of which most of the first cells are fitting."""
         used, found = {column.index for column in self.table.columns.values()}, []
         for index, name in enumerate(self.table.header):
             filled = (row.cells[index] for row in self.table.rows if index < len(row.cells) and row.cells[index])
             cells = list(islice(filled, ENOUGH))
-            if name and index not in used and 2 * sum(map(fits, cells)) > len(cells):
+            if name and index not in used and 2 * fitting(cells) > len(cells):
                 found.append(name)
         return found
 
