@@ -72,7 +72,7 @@ def bench(
     With --check the exit code is 1 if the fast path strays from the twin or makes an illegal tour, else 0.
     """
     from dree.experiments import RunSettings
-    from dree.experiments.bench import DEFAULTS, Plan
+    from dree.experiments.bench import DEFAULTS, Plan, check_room
     from dree.experiments.bench_check import CHECKED, LOG_PROB_BAR
     from dree.files import check_writable, write_json
     from dree.lifelong import LearnerSettings
@@ -98,12 +98,15 @@ def bench(
     if json_file:
         check_writable(json_file)
     problems = list(PROBLEMS) if problem is None else [problem]
+    for name in problems:
+        for n in plan.sizes:
+            check_room(name, n, plan, where)
     say(_where(where))
     if where.type == "cpu" and sizes is None and batch is None:
         sizes_used = ", ".join(map(str, plan.sizes))
         say(f"On a CPU n = {sizes_used} and batch {plan.batch} unless --sizes and --batch say otherwise.")
     result: dict[str, Any] = {"device": _where(where), "solver": base, "batch": plan.batch, "repeats": plan.repeats}
-    with _memory_advice():
+    with _memory_advice(where):
         if check:
             precisions = tuple(LOG_PROB_BAR) if chosen == "auto" else (chosen,)
             findings = _check(problems, plan, precisions, where)
@@ -283,11 +286,14 @@ def _where(device: torch.device) -> str:
 
 
 @contextmanager
-def _memory_advice() -> Iterator[None]:
-    """Say what to do where the device's memory is too small."""
+def _memory_advice(device: torch.device) -> Iterator[None]:
+    """Say what to do where the memory is too small."""
     import torch
 
+    from dree.experiments.memory import within_memory
+
     try:
-        yield
+        with within_memory(device):
+            yield
     except torch.OutOfMemoryError:
-        raise DreeError("The GPU's memory is too small for this. Use a smaller --batch or smaller --sizes.") from None
+        raise DreeError("The memory is too small for this. Use a smaller --batch or smaller --sizes.") from None

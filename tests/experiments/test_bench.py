@@ -105,6 +105,28 @@ def test_a_twin_that_does_not_fit_is_said_to_be_out_of_memory(tmp_path, monkeypa
         dree_bench(*TINY, "--check")
 
 
+def test_a_twin_that_a_cpu_has_no_memory_for_is_out_of_memory_and_nothing_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_parts, "twin_of", lambda _: lambda *_, **__: torch.empty(2**50))
+    shown = dree_bench(*TINY, "--problem", "tsp", "--no-solve")
+    assert shown.count("out of memory") == 2
+
+
+def test_a_size_whose_tours_alone_do_not_fit_is_refused_before_anything_is_measured(monkeypatch):
+    monkeypatch.setattr(bench, "measure", None)
+    words = (
+        r"memory for n = 1000000: the 16000000 tours of a batch alone take 1\.19e\+05 GiB\. Use smaller --sizes or a"
+    )
+    for check in ((), ("--check",)):
+        with pytest.raises(DreeError, match=words if not check else "tours of a batch alone"):
+            dree_bench(*TINY, "--sizes", "12,1000000", *check)
+
+
+def test_what_does_not_fit_later_is_said_in_a_sentence_too(monkeypatch):
+    monkeypatch.setattr(bench, "measure", lambda *_, **__: torch.empty(2**50))
+    with pytest.raises(DreeError, match=r"The memory is too small for this\. Use a smaller --batch or smaller --sizes"):
+        dree_bench(*TINY)
+
+
 def test_a_cpu_gets_little_to_do_unless_told_otherwise(monkeypatch):
     asked = []
     monkeypatch.setattr(bench_check, "check", lambda *arguments: asked.append(arguments[:5]) or [])

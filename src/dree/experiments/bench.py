@@ -14,13 +14,15 @@ from typing import Any
 
 import torch
 
+from dree.errors import DreeError
 from dree.evaluation.evaluate import best_tours
 from dree.experiments.bench_parts import backward, draw, random_learner, record, recorded, twin_step
 from dree.experiments.configuration import PAPER_EPOCHS
+from dree.experiments.memory import within_memory
 from dree.lifelong import DREE, FineTuning, Learner, LearnerSettings, reinforce
 from dree.lifelong.experience import Experience
 from dree.lifelong.methods.dree import ABLATION_INTERVAL, DREEOptions
-from dree.problems import Instances, augment
+from dree.problems import SYMMETRIES, Instances, augment
 from dree.randomness import named_generator
 from dree.settings import build
 from dree.solvers import make_solver
@@ -116,6 +118,20 @@ class SolvingRate:
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {**asdict(self), "instances_per_second": self.rate}
+
+
+def check_room(problem: str, n: int, plan: Plan, device: torch.device) -> None:
+    """Refuse a size of which the tours of one batch, which everything holds, are more than there is memory for."""
+    one = draw(principal("U", problem, n), 1, device)
+    tours = plan.batch * SYMMETRIES * make_solver(problem, plan.base).starts(one).shape[1]
+    try:
+        with within_memory(device):
+            torch.empty(tours, n, dtype=torch.int64, device=device)
+    except torch.OutOfMemoryError:
+        raise DreeError(
+            f"There is not enough memory for n = {n}: the {tours} tours of a batch alone take {tours * n / 2**27:.3g} "
+            "GiB. Use smaller --sizes or a smaller --batch."
+        ) from None
 
 
 def measure(
@@ -228,7 +244,8 @@ def _twin_step(plan: Plan, problem: str, instances: Instances) -> float | None:
     settings = build(LearnerSettings, solver.learning)
     step, copies = twin_step(solver, settings), augment(instances, settings.augmentation)
     try:
-        return _milliseconds(lambda _: step(copies), device, min(plan.repeats, SLOW_REPEATS))
+        with within_memory(device):
+            return _milliseconds(lambda _: step(copies), device, min(plan.repeats, SLOW_REPEATS))
     except torch.OutOfMemoryError:
         return None
 
