@@ -76,6 +76,17 @@ def taken_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Library, "holds", lambda library, instance: instance.name in library.best_known)
 
 
+@pytest.fixture(scope="session")
+def _references(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("references")
+
+
+@pytest.fixture
+def shared_references(_own_cache: None, _references: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One cache for all tests that learn the same small days: reference tours are most of that work."""
+    monkeypatch.setenv("DREE_CACHE", str(_references))
+
+
 @pytest.fixture(scope="module")
 def browser():
     """A real browser; where there is none, what needs it is skipped."""

@@ -13,6 +13,8 @@ import pytest
 from dree.service.rollback import roll_back
 from small_days import learn, small_start, write_day
 
+pytestmark = pytest.mark.usefixtures("shared_references")
+
 
 @pytest.mark.parametrize("job", ["learn", "1"])
 @pytest.mark.parametrize(("mode", "status"), [("die", 9), ("full", 2)])

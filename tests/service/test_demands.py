@@ -15,6 +15,7 @@ from dree.service.state import State
 from small_days import learn, small_start, write_day
 
 pytest.importorskip("hygese")
+pytestmark = pytest.mark.usefixtures("shared_references")
 
 DEPOT, CAPACITY = (48.05, 11.1), Decimal(12)
 VEHICLES = Given(depot=DEPOT, capacity=CAPACITY)

@@ -19,6 +19,7 @@ from order_days import a_day
 from small_days import contents, learn, small_start, write_day
 
 pytest.importorskip("hygese")
+pytestmark = pytest.mark.usefixtures("shared_references")
 
 DEPOT = (48.05, 11.1)
 VEHICLES = Given(capacity=Decimal(12))

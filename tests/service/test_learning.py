@@ -27,6 +27,7 @@ from dree.tasks.orders import OrdersTask
 from small_days import contents, learn, small_start, write_day
 
 pytest.importorskip("hygese")
+pytestmark = pytest.mark.usefixtures("shared_references")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from dree.service.state import State
 from small_days import learn, small_start, write_day
 
 pytest.importorskip("hygese")
+pytestmark = pytest.mark.usefixtures("shared_references")
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from dree.service.state import State
 from order_days import BERLIN, a_day
 from small_days import learn, small_start, write_day
 
+pytestmark = pytest.mark.usefixtures("shared_references")
+
 NETWORK = {"width": 16, "heads": 2, "layers": 2, "feed_forward": 32}
 WHEN = "2026-01-01T00:00:00+00:00"
 

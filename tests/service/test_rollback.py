@@ -15,6 +15,7 @@ from dree.service.state import State
 from small_days import contents, learn, small_start, write_day
 
 pytest.importorskip("hygese")
+pytestmark = pytest.mark.usefixtures("shared_references")
 
 
 @pytest.fixture
