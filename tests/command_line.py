@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from functools import cache
@@ -12,6 +11,7 @@ import typer.testing
 from typer.testing import CliRunner
 
 from dree.cli import app
+from warm_processes import WarmProcess, environment
 
 typer.testing._get_command = cache(typer.testing._get_command)  # making it anew takes longer than most commands
 
@@ -27,9 +27,13 @@ def invoke(*arguments: object, code: int = 0) -> str:
 
 def dree(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """`dree` with these words, in a process of its own, as a user meets it."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
     command = [sys.executable, "-m", "dree", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=cwd, timeout=300)
+
+
+def warm_dree(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The same in a moment: what it imports is there already. Each command is met in the other way at least once."""
+    return WarmProcess(*arguments, folder=cwd).finish()
 
 
 def cells(output: str) -> list[list[str]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import dree, invoke
+from command_line import dree, invoke, warm_dree
 from dree.cli import app
 from dree.evaluation.metrics import metrics
 from dree.experiments import DEMO, Run, RunFolder
@@ -66,22 +66,22 @@ def test_a_run_writes_its_page(place):
     assert "Learning curves" in page
     assert page.count("<img") >= 3
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
-    assert dree("report", "runs/demo/dree", cwd=place).returncode == 0
-    several = dree("report", "runs/demo", cwd=place)
+    assert warm_dree("report", "runs/demo/dree", cwd=place).returncode == 0
+    several = warm_dree("report", "runs/demo", cwd=place)
     assert several.returncode == 2
     assert "it holds runs: dree. Name one of them." in several.stderr.replace("\n", " ")
 
 
 def test_an_existing_run_is_not_overwritten_but_resumed(place):
-    mixed = dree("run", "--resume", "runs/demo/dree", "--without", "br", cwd=place)
+    mixed = warm_dree("run", "--resume", "runs/demo/dree", "--without", "br", cwd=place)
     assert mixed.returncode == 2
     assert "keeps its settings" in mixed.stderr
-    refused = dree("run", "--preset", "demo", *TINY, "--out", "runs/demo/dree", cwd=place)
+    refused = warm_dree("run", "--preset", "demo", *TINY, "--out", "runs/demo/dree", cwd=place)
     assert refused.returncode == 2
     assert "runs/demo/dree exists already." in refused.stderr
     advice = "Continue it with dree run --resume runs/demo/dree, or choose another folder with --out."
     assert advice in refused.stderr
-    resumed = dree("run", "--resume", "runs/demo/dree", cwd=place)
+    resumed = warm_dree("run", "--resume", "runs/demo/dree", cwd=place)
     assert resumed.returncode == 0
     assert "is at epoch 5 of 5: it is finished" in resumed.stdout
 
@@ -122,10 +122,10 @@ def test_the_demo_compares_two_methods_in_a_table_and_a_page(tmp_path):
     solved = dree("solve", "stops.csv", "--capacity", "4", "--run", "runs/demo/dree", cwd=tmp_path)
     assert "Routes of 3.41421" in solved.stdout
 
-    impossible = dree("demo", "--set", "sizes.U=11", cwd=tmp_path)
+    impossible = warm_dree("demo", "--set", "sizes.U=11", cwd=tmp_path)
     assert impossible.returncode == 2
     assert (demo / "report.html").exists()
-    again = dree("demo", *TINY, cwd=tmp_path)
+    again = warm_dree("demo", *TINY, cwd=tmp_path)
     assert again.returncode == 0
     assert "Replacing the earlier demo" in again.stdout
     assert RunFolder.open(demo / "dree").settings().options == {}
@@ -142,7 +142,7 @@ def test_the_demo_compares_two_methods_in_a_table_and_a_page(tmp_path):
 def test_an_ablation_or_an_option_has_a_folder_of_its_own(tmp_path, arguments, folder, options):
     (tmp_path / "tiny.json").write_text(json.dumps({"solver": {"width": 16, "layers": 1}, "batch_size": 4}))
     small = ["--epochs", "5", "--set", "batches=1", "--set", "test_instances=1", "--config", "tiny.json"]
-    made = dree("run", "--preset", "demo", *small, *arguments, cwd=tmp_path)
+    made = warm_dree("run", "--preset", "demo", *small, *arguments, cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     (path,) = (tmp_path / "runs").iterdir()
     assert path.name.startswith(f"demo-cvrp-drift-1-{folder}-batch_size=4-batches=1-test_instances=1-solver.width=16")
@@ -161,7 +161,7 @@ def test_the_help_of_run_names_every_method_and_how_to_set_an_option():
 def test_square_brackets_in_names_and_messages_are_not_markup(place):
     (place / "[bold]" / "[").mkdir(parents=True)
     (place / "[bold]/[/x].json").write_text('{"coordinates": 5}')
-    result = dree("solve", "[bold]/[/x].json", cwd=place)
+    result = warm_dree("solve", "[bold]/[/x].json", cwd=place)
     assert result.returncode == 2
     assert '[bold]/[/x].json: "coordinates" must be a list of [x, y] pairs.' in result.stderr
 
@@ -239,7 +239,7 @@ def test_a_run_that_is_interrupted_before_or_after_it_learns_says_how_to_go_on(
 def test_bad_input_ends_in_a_message_without_traceback_and_writes_nothing(place, arguments, message):
     (place / "ok.csv").write_text("x,y,demand\n0,0,0\n1,0,2\n")
     before = {path for path in place.rglob("*") if path.suffix != ".pyc"}
-    result = dree(*arguments, cwd=place)
+    result = warm_dree(*arguments, cwd=place)
     assert result.returncode == 2
     assert message in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.stderr
@@ -249,7 +249,7 @@ def test_bad_input_ends_in_a_message_without_traceback_and_writes_nothing(place,
 def test_a_configuration_file_sets_groups_too(tmp_path):
     chosen = {"epochs": 5, "batches": 1, "batch_size": 4, "test_instances": 1, "solver": {"layers": 1, "width": 16}}
     (tmp_path / "settings.json").write_text(json.dumps(chosen))
-    made = dree("run", "--preset", "demo", "--config", "settings.json", "--out", "run", cwd=tmp_path)
+    made = warm_dree("run", "--preset", "demo", "--config", "settings.json", "--out", "run", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     settings = json.loads((tmp_path / "run/manifest.json").read_text())["settings"]
     assert settings["solver"]["layers"] == 1
@@ -258,5 +258,5 @@ def test_a_configuration_file_sets_groups_too(tmp_path):
 
 def test_plot_tasks_draws_the_gallery(tmp_path):
     seed = "9" * 30  # any whole number will do
-    assert dree("plot", "tasks", "--out", "gallery.png", "--seed", seed, cwd=tmp_path).returncode == 0
+    assert warm_dree("plot", "tasks", "--out", "gallery.png", "--seed", seed, cwd=tmp_path).returncode == 0
     assert (tmp_path / "gallery.png").read_bytes().startswith(PNG)

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from command_line import cells, dree, invoke
+from command_line import cells, dree, invoke, warm_dree
 from dree.cli import app
 from dree.cli_learn import learn
 from dree.errors import DreeError
@@ -242,7 +242,7 @@ def test_two_at_once_are_refused_and_an_interrupt_says_where_it_stands(tmp_path,
             assert first.poll() is None
             time.sleep(0.05)
         before = State.open(path)
-        second = dree("learn", str(path), str(days[0]), "--batches", "1")
+        second = warm_dree("learn", str(path), str(days[0]), "--batches", "1")
         assert second.returncode == 2
         assert f"is in use by dree learn (process {first.pid} on " in second.stderr
         assert "Traceback" not in second.stderr
@@ -254,6 +254,6 @@ def test_two_at_once_are_refused_and_an_interrupt_says_where_it_stands(tmp_path,
     assert "Stopped before a day was learned. Nothing is lost: go on with the same command." in errors
     assert "Traceback" not in errors
     assert State.open(path) == before
-    third = dree("learn", str(path), str(days[0]), "--batches", "1")
+    third = warm_dree("learn", str(path), str(days[0]), "--batches", "1")
     assert third.returncode == 0, third.stderr
     assert len(State.open(path).versions) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import cells, dree, invoke
+from command_line import cells, dree, invoke, warm_dree
 from dree.errors import DreeError
 
 check = partial(invoke, "orders", "check")
@@ -105,7 +105,7 @@ def test_what_cannot_be_read_is_refused(write):
 def test_bad_rows_are_shown_where_the_depot_is_missing_or_elsewhere(write):
     path = write("id,lat,lon,kg\na,48,11,3\nb,48.1,11,many\nc,,11,2\n")
     for said, words in (((), "needs a depot"), (("--depot", "11,48"), "from the middle of the stops")):
-        result = dree("orders", "check", str(path), "--capacity", "20", *said)
+        result = warm_dree("orders", "check", str(path), "--capacity", "20", *said)
         assert result.returncode == 2
         assert "Bad rows, which are left out: 2\n" in result.stdout
         assert "  line 3: the demand is not a number: b,48.1,11,many\n" in result.stdout
@@ -130,7 +130,7 @@ SWAPPED = "latitude and longitude are swapped, for 2 of 2"
     ],
 )  # fmt: skip
 def test_bad_rows_are_shown_beside_all_that_is_wrong_with_the_whole_file(write, text, bad, words):
-    result = dree("orders", "check", str(write(text)), "--capacity", "20")
+    result = warm_dree("orders", "check", str(write(text)), "--capacity", "20")
     assert result.returncode == 2
     assert f"Bad rows, which are left out: {len(bad)}\n" in result.stdout
     for row in bad:
@@ -140,7 +140,7 @@ def test_bad_rows_are_shown_beside_all_that_is_wrong_with_the_whole_file(write, 
 
 
 def test_no_rows_are_called_good_where_the_file_could_not_be_judged(write):
-    result = dree("orders", "check", str(write("id,date,lat,lon\na,04/06/2022,48,11\n")))
+    result = warm_dree("orders", "check", str(write("id,date,lat,lon\na,04/06/2022,48,11\n")))
     assert DATES in " ".join(result.stderr.split())
     assert "bad rows" not in result.stdout.lower()
 

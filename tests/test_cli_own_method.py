@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from command_line import dree, invoke
+from command_line import dree, invoke, warm_dree
 from dree.errors import DreeError
 from dree.experiments import Run, RunFolder, load_solver
 from dree.experiments.material import load_material
@@ -124,5 +124,5 @@ def test_a_fault_in_a_hook_ends_in_the_traceback_of_the_users_code_and_what_find
     assert fault == "AttributeError: 'Faulty' object has no attribute 'nothing_like_that'"
     assert note.startswith("This was in the hook 'remember' of your method mine.Faulty. dree.testing.check_method")
     (run,) = (tmp_path / "runs").iterdir()
-    again = dree("run", "--resume", str(run), cwd=tmp_path)
+    again = warm_dree("run", "--resume", str(run), cwd=tmp_path)
     assert "is at epoch 0 of 50: it begins from the start." in again.stdout.replace("\n", " ")

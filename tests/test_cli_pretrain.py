@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from command_line import dree, invoke
+from command_line import invoke, warm_dree
 from dree.errors import DreeError
 from small_runs import PRETRAINING, as_options
 
@@ -95,7 +95,7 @@ def test_a_run_is_not_resumed_as_a_pretraining_nor_the_other_way_round(pretraine
     ],
 )
 def test_bad_input_ends_in_a_message_and_writes_nothing(tmp_path, words, message):
-    result = dree("pretrain", *words, cwd=tmp_path)
+    result = warm_dree("pretrain", *words, cwd=tmp_path)
     assert result.returncode == 2
     assert message in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.stderr

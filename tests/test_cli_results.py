@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import dree
+from command_line import dree, warm_dree
 from dree.evaluation.metrics import metrics
 from dree.experiments import DEMO, Run, RunFolder
 from dree.settings import override
@@ -30,8 +30,10 @@ def test_runs_are_kept_and_the_page_has_their_numbers(place):
     (group,) = (place / "results").iterdir()
     assert group.name == "cvrp-drift-1-T5"
     assert made.stdout.count("Kept: ") == len(list(group.iterdir())) == 2
-    assert dree("results", "add", "runs/dree", cwd=place).stdout.startswith("There already: results/cvrp-drift-1-T5/")
-    assert dree("results", "write", cwd=place).stdout == "Page: docs/results.md\n"
+    assert warm_dree("results", "add", "runs/dree", cwd=place).stdout.startswith(
+        "There already: results/cvrp-drift-1-T5/"
+    )
+    assert warm_dree("results", "write", cwd=place).stdout == "Page: docs/results.md\n"
     text = (place / "docs/results.md").read_text(encoding="utf-8")
     for method in ("fine-tuning", "dree"):
         values = metrics(RunFolder.open(place / "runs" / method).gaps()[1]).as_dict().values()
@@ -40,8 +42,8 @@ def test_runs_are_kept_and_the_page_has_their_numbers(place):
 
 
 def test_the_command_on_the_page_repeats_the_run(place, tmp_path):
-    dree("results", "add", "runs/dree", "--group", "again", "--folder", str(tmp_path / "kept"), cwd=place)
-    dree("results", "write", "--folder", "kept", "--out", "page.md", cwd=tmp_path)
+    warm_dree("results", "add", "runs/dree", "--group", "again", "--folder", str(tmp_path / "kept"), cwd=place)
+    warm_dree("results", "write", "--folder", "kept", "--out", "page.md", cwd=tmp_path)
     (line,) = (
         line for line in (tmp_path / "page.md").read_text("utf-8").splitlines() if line.startswith("  `dree run")
     )
@@ -61,7 +63,7 @@ def test_the_command_on_the_page_repeats_the_run(place, tmp_path):
     ],
 )
 def test_bad_input_ends_in_a_message_without_traceback(place, arguments, message):
-    result = dree("results", *arguments, cwd=place)
+    result = warm_dree("results", *arguments, cwd=place)
     assert result.returncode == 2
     assert message in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.stderr

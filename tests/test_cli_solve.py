@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import cells, dree, invoke
+from command_line import cells, invoke, warm_dree
 from conftest import small_solver
 from dree.errors import DreeError
 from dree.service.records import Settings
@@ -350,7 +350,7 @@ def test_bad_input_ends_in_a_message_without_traceback_and_writes_nothing(runs, 
     (tmp_path / "far.json").write_text('{"coordinates": [[1e308, 0], [-1e308, 0], [0, 0]]}')
     before = sorted(tmp_path.rglob("*"))
     words = [word.replace("RUNS", str(runs)).replace("{}", tmp_path.name) for word in arguments]
-    result = dree("solve", *words, cwd=tmp_path)
+    result = warm_dree("solve", *words, cwd=tmp_path)
     assert result.returncode == 2
     assert message in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.stderr

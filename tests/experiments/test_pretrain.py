@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
 import pytest
 import torch
 
+from command_line import dree
 from dree.errors import DreeError
 from dree.experiments import DEMO, Run
 from dree.experiments.pretrain import Pretraining
@@ -27,6 +24,7 @@ from dree.settings import override
 from dree.solvers import make_solver
 from small_runs import PRETRAINING, as_options
 from small_runs import SMALL as RUN
+from warm_processes import WarmProcess
 
 FILES = ("metrics.jsonl", "tests.csv", "checkpoint/000000012.safetensors", "checkpoint/000000009.safetensors")
 
@@ -81,26 +79,20 @@ def test_killed_it_ends_bit_identical(tmp_path):
     longer = as_options({**PRETRAINING, "iterations": 60, "curriculum": 60})
     words = ["pretrain", "omni", "--preset", "small", *longer]
 
-    def start(*arguments: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "dree", *arguments]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    def finish(process: WarmProcess) -> None:
+        ended = process.finish()
+        assert ended.returncode == 0, ended.stderr
 
-    def finish(process: subprocess.Popen[bytes]) -> None:
-        _, errors = process.communicate()
-        assert process.returncode == 0, errors.decode()
-
-    finish(start(*words, "--out", str(tmp_path / "whole")))
-    process = start(*words, "--out", str(tmp_path / "run"))
+    assert dree(*words, "--out", str(tmp_path / "whole")).returncode == 0
+    process = WarmProcess(*words, "--out", tmp_path / "run")
     reached = []
     for until in (3, 30):
         found = tmp_path / "run/checkpoint"
-        while process.poll() is None and max([int(file.stem) for file in checkpoints(found)], default=-1) < until:
+        while process.running() and max([int(file.stem) for file in checkpoints(found)], default=-1) < until:
             time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.kill()
         reached.append(max(int(file.stem) for file in checkpoints(found)))
-        process = start("pretrain", "--resume", str(tmp_path / "run"))
+        process = WarmProcess("pretrain", "--resume", tmp_path / "run")
     finish(process)
     assert reached[0] < 60, "it ended before it could be killed: make it longer"
     for name in ("metrics.jsonl", "tests.csv", "checkpoint/000000060.safetensors"):

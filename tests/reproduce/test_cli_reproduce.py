@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from command_line import dree, invoke
+from command_line import dree, invoke, warm_dree
 from dree.errors import DreeError
 from dree.experiments import RunFolder
 
@@ -54,7 +54,7 @@ def test_a_table_has_what_its_runs_have_shown_beside_the_paper(reproduced):
 def test_what_was_run_is_not_run_again(reproduced):
     place, _ = reproduced
     before = {file: file.stat().st_mtime_ns for file in (place / "out/runs").rglob("*") if file.is_file()}
-    again = dree("reproduce", "mt-cumulative", *SMOKE, cwd=place)
+    again = warm_dree("reproduce", "mt-cumulative", *SMOKE, cwd=place)
     assert again.returncode == 0, again.stderr
     assert "2 of them done" in again.stdout
     assert {file: file.stat().st_mtime_ns for file in (place / "out/runs").rglob("*") if file.is_file()} == before
@@ -81,7 +81,7 @@ def test_a_folder_that_is_no_run_keeps_only_its_own_row(reproduced, tmp_path):
     shutil.copytree(place / "out", tmp_path / "out")
     (broken,) = (tmp_path / "out/runs").glob("tsp-drift-1-mt-cumulative*")
     (broken / "manifest.json").write_text("{")
-    again = dree("reproduce", "mt-cumulative", *SMOKE, cwd=tmp_path)
+    again = warm_dree("reproduce", "mt-cumulative", *SMOKE, cwd=tmp_path)
     assert again.returncode == 1
     assert broken.name in again.stdout + again.stderr
     assert "Traceback" not in again.stdout + again.stderr
@@ -131,7 +131,7 @@ def test_the_list_has_everything_and_what_it_needs():
     ],
 )
 def test_bad_input_is_refused_in_words(arguments, message, tmp_path):
-    refused = dree("reproduce", *arguments, cwd=tmp_path)
+    refused = warm_dree("reproduce", *arguments, cwd=tmp_path)
     assert refused.returncode == 2
     assert message in " ".join(refused.stderr.split())
     assert not list(tmp_path.iterdir())

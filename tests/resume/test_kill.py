@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -16,6 +12,7 @@ from dree.experiments import Run
 from dree.lifelong.checkpoint import checkpoints
 from lade_tables import days, write
 from small_runs import finish_in_pieces
+from warm_processes import WarmProcess
 
 SETTINGS = [
     "--preset", "demo", "--set", "epochs=20", "--set", "batches=3", "--set", "batch_size=8",
@@ -33,20 +30,9 @@ METHODS = {
 FILES = ("metrics.jsonl", "gaps.csv", "checkpoint/000000020.safetensors", "checkpoint/000000019.safetensors")
 
 
-def start(*arguments: str) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "dree", "run", *arguments],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-
-
-def finish(*arguments: str) -> None:
-    process = start(*arguments)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors.decode()
+def finish(process: WarmProcess) -> None:
+    ended = process.finish()
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.fixture(scope="module", params=METHODS)
@@ -54,7 +40,7 @@ def whole(request, tmp_path_factory):
     """The arguments of a run, and its folder when nothing interrupted it."""
     arguments = [*SETTINGS, "--method", request.param, *METHODS[request.param]]
     path = tmp_path_factory.mktemp("whole") / "run"
-    finish(*arguments, "--out", str(path))
+    finish(WarmProcess("run", *arguments, "--out", path))
     return arguments, path
 
 
@@ -65,21 +51,19 @@ def newest(path):
 def finish_killed(path, *arguments: str) -> None:
     """Start a run and kill it at random moments, three times if it lives that long, then let it end."""
     moments = random.Random(str(arguments))
-    process = start(*arguments, "--out", str(path))
+    process = WarmProcess("run", *arguments, "--out", path)
     kills, reached = 0, -1
     while kills < 3:
         until = reached + moments.randint(1, 4)  # epochs, so that a slow machine is given its time
-        while newest(path) < until and process.poll() is None:
+        while newest(path) < until and process.running():
             time.sleep(0.002)
         time.sleep(moments.uniform(0, 0.1))
-        if process.poll() is not None:
+        if not process.running():
             break
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.kill()
         kills, reached = kills + 1, newest(path)
-        process = start("--resume", str(path))
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors.decode()
+        process = WarmProcess("run", "--resume", path)
+    finish(process)
     assert kills >= 2, "the run ended before it could be killed: make it longer"
     assert reached > 0, "it was never killed in the middle of learning"
 
@@ -97,7 +81,7 @@ def test_on_real_days_too(tmp_path):
     data = write(tmp_path / "sh.csv", days({601 + day: 20 for day in range(22)}))  # of which 20 are learned
     real = ["--scenario", "lade", "--data", str(data), "--region", "sh-1", "--set", "epochs=null"]
     arguments = [*SETTINGS, "--method", "dree", *METHODS["dree"], *real]
-    finish(*arguments, "--out", str(tmp_path / "whole"))
+    finish(WarmProcess("run", *arguments, "--out", tmp_path / "whole"))
     finish_killed(tmp_path / "run", *arguments)
     for name in FILES:
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -15,22 +12,11 @@ from conftest import random_instances
 from dree.evaluation.answers import answer
 from dree.service.state import State
 from small_days import contents, learn, small_start, write_day
+from warm_processes import WarmProcess
 
 DAYS = 30
 FULL_AFTER = 8  # days, when the learner's file is larger than all others
 LIMIT = 100_000  # bytes of a file, then
-LIMITED = f"""
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, ({LIMIT}, {LIMIT}))
-from dree.cli import main
-main()
-"""
-
-
-def start(*words: object, python: tuple[str, ...] = ("-m", "dree")) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *python, "learn", *map(str, words)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def check(path) -> int:
@@ -51,24 +37,24 @@ def test_every_day_counts_once_whatever_happens(tmp_path):
     moments = random.Random(0)
     state, solver = tmp_path / "state", small_start(tmp_path / "start")
     files = [write_day(tmp_path / "days", number) for number in range(1, DAYS + 1)]
-    words = (state, *files, "--batches", 2, "--start", solver)
+    words = ("learn", state, *files, "--batches", 2, "--start", solver)
     kills, learned, full = 0, 0, False
     while learned < DAYS:
         if learned >= FULL_AFTER and not full:
             full, before = True, (state / "state.json").read_bytes()
-            _, errors = (process := start(*words, python=("-c", LIMITED))).communicate()
-            assert process.returncode == 2
-            assert "Cannot write" in errors.decode()
+            refused = WarmProcess(*words, file_size=LIMIT).finish()
+            assert refused.returncode == 2
+            assert "Cannot write" in refused.stderr
             assert (state / "state.json").read_bytes() == before
-        process, until = start(*words), learned + moments.randint(1, 6)
-        while process.poll() is None and (not State.exists(state) or len(State.open(state).days) < min(until, DAYS)):
+        process, until = WarmProcess(*words), learned + moments.randint(1, 6)
+        while process.running() and (not State.exists(state) or len(State.open(state).days) < min(until, DAYS)):
             time.sleep(0.01)
         time.sleep(moments.uniform(0, 1))
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
+        if process.running():
+            process.kill()
             kills += 1
-        _, errors = process.communicate()
-        assert process.returncode in (0, -signal.SIGKILL), errors.decode()
+        ended = process.finish()
+        assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
         learned = check(state)
     assert full
     assert kills >= 3, "too few processes lived long enough to be killed"
