@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,10 @@ CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 torch.set_num_threads(1)
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before any test imports Triton, whichever comes first
+    if find_spec("triton"):
+        import quick_interpreter
+
+        quick_interpreter.install()
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
