@@ -7,6 +7,7 @@ import json
 import types
 import typing
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cache
 from typing import Any, TypeVar
 
@@ -48,17 +49,25 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def override(settings: T, changes: Mapping[str, Any]) -> T:
-    """The same settings with some changed; a dotted name reaches into a group (`solver.layers`)."""
-    values = dataclasses.asdict(settings)  # type: ignore[call-overload]
-    for path, value in changes.items():
-        group = values
+    """The same settings with some changed, by names as in `changed`."""
+    return build(type(settings), changed(dataclasses.asdict(settings), changes))  # type: ignore[call-overload]
+
+
+def changed(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The same plain values with some changed.
+
+    A dotted name reaches into a group (`solver.layers`), and a group stands for those of its members that it names.
+    """
+    result = deepcopy(dict(values))
+    for path, value in by_member(changes).items():
+        group = result
         *parents, name = path.split(".")
         for parent in parents:
             if not isinstance(group.get(parent), dict):
                 raise unknown("group of settings", parent, [k for k, v in group.items() if isinstance(v, dict)])
             group = group[parent]
         group[name] = value
-    return build(type(settings), values)
+    return result
 
 
 def differences(values: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,6 +109,12 @@ def test_a_group_that_is_assigned_changes_its_members_and_no_others(text, change
     assert override(DEMO, parse_assignments([text])) == override(DEMO, changes)
 
 
+def test_in_python_a_group_stands_for_the_members_it_names_too():
+    """As in a file of settings and on the command line; it was taken for the whole group."""
+    assert override(DEMO, {"learner": {"learning_rate": 5e-4}}).learning.augmentation == DEMO.learning.augmentation == 1
+    assert override(DEMO, {"solver": {"layers": 2}}).solver == {**DEMO.solver, "layers": 2}
+
+
 def test_a_default_said_aloud_is_no_change():
     assert override(RunSettings(), {"solver.width": 128, "learner": {"augmentation": 8}}) == RunSettings()
     assert override(RunSettings(method="dree"), {"options.beta": 1}) == RunSettings(method="dree")

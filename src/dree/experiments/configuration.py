@@ -14,7 +14,7 @@ from dree.data.lade import load_deliveries
 from dree.errors import DreeError, unknown
 from dree.lifelong import LearnerSettings, make_method, method_class
 from dree.problems import rules
-from dree.settings import build, check_types, override
+from dree.settings import build, changed, check_types
 from dree.solvers import Solver, make_solver, solver_class
 from dree.tasks import SCENARIOS, RecordedStream, Stream, Task, make_stream
 from dree.tasks.lade import check_ratio
@@ -255,10 +255,10 @@ def preset(name: str) -> RunSettings:
 
 def changed_preset(name: str, changes: Mapping[str, Any], kind: type[RunSettings] = RunSettings) -> RunSettings:
     """A preset with changes by dotted names; among them scenario and base solver, with what belongs to these."""
-    start = dict(LADE_START) if changes.get("scenario") == LADE else {}
+    start = vars(preset(name)) | (LADE_START if changes.get("scenario") == LADE else {})
     if "base" in changes:
-        start["solver"] = suited(preset(name).solver, changes["base"])
-    return override(kind(**vars(preset(name))), {**start, **changes})
+        start |= {"base": changes["base"], "solver": suited(preset(name).solver, changes["base"])}
+    return build(kind, changed(start, changes))
 
 
 def suited(solver: Mapping[str, Any], base: str) -> dict[str, Any]:
