@@ -18,7 +18,7 @@ def named_class(what: str, name: str, known: Mapping[str, type[T]], base: type[T
         return known[name]
     module, _, attribute = name.rpartition(".")
     if not module:
-        raise unknown(what, name, known)
+        raise DreeError(f"{unknown(what, name, known)} A class of your own goes by module.Class.")
     try:
         found = getattr(importlib.import_module(module), attribute)
     except SyntaxError as error:
