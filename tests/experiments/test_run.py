@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from types import SimpleNamespace
@@ -298,6 +299,27 @@ def test_weights_that_are_no_numbers_stop_a_run_whose_checkpoint_is_good(tmp_pat
     with pytest.raises(DreeError, match="The loss is not finite from batch 2 of epoch 1 on, so learning stopped"):
         run.finish()
     assert Run.resume(tmp_path / "run").epoch == 0
+
+
+@pytest.mark.parametrize(("rate", "largest"), [(1e30, r"1e\+30"), (1e-3, "1")])
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_where_a_solvers_own_code_fails_later_on_its_largest_weight_is_told(
+    tmp_path, monkeypatch, rate, largest, earlier
+):
+    run = Run.start(tmp_path / "run", override(TINY, {"learner.learning_rate": rate}))
+    learn = run.learner.learn
+
+    def learn_at_first(batch):
+        if run.learner.batches == earlier:
+            raise RuntimeError("probability tensor contains nan")
+        return learn(batch)
+
+    monkeypatch.setattr(run.learner, "learn", learn_at_first)
+    with pytest.raises(RuntimeError, match="probability tensor contains nan") as found:
+        run.finish()
+    notes = "".join(getattr(found.value, "__notes__", ()))
+    told = f"in batch 2 of epoch 1; earlier .* largest weight is {largest} by now.* smaller learner.learning_rate"
+    assert bool(re.search(told, notes)) == bool(earlier)
 
 
 @pytest.mark.parametrize("kernels", [True, False])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 
@@ -102,6 +104,26 @@ def test_another_task_is_drawn_anew_one_batch_first(monkeypatch):
         draws.take(task, batch)
     assert one.draws == [1, 2, 1]
     assert other.draws == [1, 1, 2]
+
+
+def test_tasks_that_cannot_be_compared_are_the_same_only_if_they_are_one(monkeypatch):
+    @dataclass(frozen=True)
+    class Kept(Task):
+        """As a method may have it: the instances that it remembers."""
+
+        instances: Instances
+        problem, name, size = "tsp", "kept", 2
+
+        def sample(self, batch, generator):
+            drawn.append(batch)
+            return self.instances[torch.zeros(batch, dtype=torch.int64)]
+
+    drawn: list[int] = []
+    monkeypatch.setitem(epoch_module.MOST_AT_ONCE, "cpu", 4)
+    draws, tasks = Draws(Watched(), 1, batch_size=1), [Kept(Instances(torch.rand(3, 2, 2))) for _ in range(2)]
+    for batch, number in enumerate([0, 1, 1, 1, 0]):
+        draws.take(tasks[number], batch)
+    assert drawn == [1, 1, 2, 1]
 
 
 @pytest.mark.parametrize("most", [1, 4])

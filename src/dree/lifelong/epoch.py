@@ -13,7 +13,7 @@ from dree.lifelong.learner import Learner
 from dree.lifelong.methods import in_hook, suspicion
 from dree.problems import Instances
 from dree.randomness import named_generator
-from dree.tasks import Stream, Task
+from dree.tasks import Stream, SyntheticTask, Task
 
 GoOn = Callable[[int], bool]  # whether to learn one more batch, when so many of the epoch's are learned
 MOST_AT_ONCE = {"cuda": 32}  # batches that are drawn together, by device; elsewhere one
@@ -58,8 +58,9 @@ class Draws:
 
     def take(self, task: Task, batch: int) -> Instances:
         """The instances of a batch of this task."""
-        if task != self._task or not self._ready:
-            self._at_once = min(2 * self._at_once, self._most) if task == self._task else 1
+        same = task is self._task or (isinstance(task, SyntheticTask) and task == self._task)  # others may not compare
+        if not (same and self._ready):
+            self._at_once = min(2 * self._at_once, self._most) if same else 1
             self._task = task
             drawn = task.sample(
                 self._at_once * self._batch_size, named_generator(*self._name, batch, device=self._device)
@@ -84,9 +85,13 @@ def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, g
             task = learner.method.choose(stream, epoch, named_generator(learner.seed, "task", epoch, batch))
         try:
             progress = learner.learn(draws.take(task, batch))
-        except DreeError as error:
+        except Exception as error:
             if broken and (so_far := Epoch.of(totals, broken)).broken is not None:
                 return so_far
+            if not isinstance(error, DreeError):
+                if broken:
+                    error.add_note(_perhaps_diverged(learner, epoch, batch + 1))
+                raise
             whole = all(bool(weights.isfinite().all()) for weights in learner.solver.parameters())
             more = "" if whole else suspicion(learner.method)
             raise DreeError(f"Epoch {epoch}, batch {batch + 1}: {error}{more}") from None
@@ -95,3 +100,12 @@ def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, g
         broken.append(~torch.stack([progress.loss, own]).isfinite())
     learner.end(stream, epoch)
     return Epoch.of(totals, broken)
+
+
+def _perhaps_diverged(learner: Learner, epoch: int, batch: int) -> str:
+    """For whoever reads the traceback of a solver's own code, which may not expect such numbers."""
+    largest = max(float(weights.detach().abs().max()) for weights in learner.solver.parameters() if weights.numel())
+    return (
+        f"This was in batch {batch} of epoch {epoch}; earlier batches were learned. The solver's largest weight is "
+        f"{largest:.2g} by now. If that is no sensible number, a smaller learner.learning_rate may help."
+    )
