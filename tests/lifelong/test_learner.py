@@ -323,3 +323,10 @@ def test_what_is_no_loss_is_refused_with_the_name_of_the_hook(hook, instead, los
     mine = type("Mine", (Method,), {hook: gives})()
     with pytest.raises(DreeError, match=rf"'{hook}' of the method test_learner\.Mine returned {fault}.* {instead}"):
         learner("tsp", mine).learn(random_instances("tsp", 2, 5, seed=1))
+
+
+def test_the_settings_of_a_learner_cannot_be_changed_behind_its_optimisers_back():
+    learner = Learner(small_solver("tsp"), FineTuning())
+    with pytest.raises(AttributeError):
+        learner.settings = LearnerSettings(learning_rate=1e-9)
+    assert learner.optimiser.param_groups[0]["lr"] == learner.settings.learning_rate

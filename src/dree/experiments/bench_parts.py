@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dree.lifelong import Learner, LearnerSettings, Lesson, Method
-from dree.lifelong.learner import OPTIMISERS
+from dree.lifelong.learning import OPTIMISERS
 from dree.problems import Instances, Tours
 from dree.randomness import named_generator
 from dree.settings import build

@@ -6,7 +6,6 @@ what the method replays, make one step of the optimiser, and let the method reme
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -15,55 +14,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dree.errors import DreeError, unknown
-from dree.lifelong.baseline import BASELINES, GreedyBaseline, mean_over_copies
+from dree.errors import DreeError
+from dree.lifelong.baseline import GreedyBaseline, mean_over_copies
 from dree.lifelong.flat import FlatParameters
 from dree.lifelong.graphs import Graphs, Work
+from dree.lifelong.learning import OPTIMISERS, LearnerSettings
 from dree.lifelong.methods import Lesson, Method, checked_loss, in_hook
 from dree.lifelong.parallel import Together
 from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
-from dree.settings import build, check_types
+from dree.settings import build
 from dree.solvers import Solver
 from dree.solvers.capture import taking_turns
 from dree.solvers.chunks import with_gradient
-from dree.solvers.precision import PRECISIONS, in_precision
+from dree.solvers.precision import in_precision
 from dree.tasks import Stream
-
-OPTIMISERS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-
-
-@dataclass(frozen=True)
-class LearnerSettings:
-    """How a learner learns, whatever the method. The defaults are the paper's."""
-
-    optimiser: str = "adam"  # or adamw
-    learning_rate: float = 1e-4
-    weight_decay: float = 1e-6
-    augmentation: int = 8  # symmetric copies of every instance: 1 or 8
-    baseline: str = "shared"  # or copies: symmetric copies share one; or greedy: a frozen copy of the solver
-    baseline_instances: int = 640  # on which that copy is compared with the solver, after every epoch
-    precision: str = "auto"  # bf16, products of matrices in half the bits, on CUDA devices; fp32 elsewhere
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot learn."""
-        check_types(self)
-        if not 0 < self.learning_rate < math.inf:
-            raise DreeError(f"The learning rate must be positive, not {self.learning_rate}.")
-        if not 0 <= self.weight_decay < math.inf:
-            raise DreeError(f"The weight decay must not be negative, as {self.weight_decay} is.")
-        if self.augmentation not in (1, 8):
-            raise DreeError(f"Augmentation must be 1 or 8 copies, not {self.augmentation}.")
-        if self.baseline not in BASELINES:
-            raise unknown("baseline", self.baseline, BASELINES)
-        if self.baseline == "copies" and self.augmentation == 1:
-            raise DreeError("Without symmetric copies none can share a baseline. Set learner.augmentation to 8.")
-        if self.baseline_instances < 1:
-            raise DreeError(f"A baseline needs at least one instance to be tested on, not {self.baseline_instances}.")
-        if self.optimiser not in OPTIMISERS:
-            raise unknown("optimiser", self.optimiser, OPTIMISERS)
-        if self.precision not in PRECISIONS:
-            raise unknown("precision", self.precision, PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -83,7 +48,7 @@ class Learner:
     def __init__(self, solver: Solver, method: Method, settings: LearnerSettings | None = None, seed: int = 0) -> None:
         self.solver = solver
         self.method = method
-        self.settings = settings = settings or build(LearnerSettings, solver.learning)
+        self._settings = settings = settings or build(LearnerSettings, solver.learning)
         self.seed = seed
         self.batches = 0  # learned so far
         self.together = Together()  # with other processes, where there are several
@@ -95,6 +60,11 @@ class Learner:
         self.best_only = self._graphs is not None and not method.whole_lessons  # what `attempt` gives of a lesson
         self._first_weights = {name: tensor.clone() for name, tensor in solver.state_dict().items()}
         self.renew_optimiser()
+
+    @property
+    def settings(self) -> LearnerSettings:
+        """Those it was made with: they cannot be changed."""
+        return self._settings
 
     @property
     def proven(self) -> Solver:

@@ -15,9 +15,9 @@ from dree.lifelong.replay import behaviour_loss
 from dree.tasks import make_stream
 
 
-def learner_with(problem="cvrp", **options):
+def learner_with(problem="cvrp", copies=1, **options):
     method = make_method("dree", options)
-    return Learner(small_solver(problem), method, LearnerSettings(augmentation=1, learning_rate=1e-3), seed=3)
+    return Learner(small_solver(problem), method, LearnerSettings(augmentation=copies, learning_rate=1e-3), seed=3)
 
 
 def batch(problem="cvrp", seed=0):
@@ -116,8 +116,7 @@ def test_no_two_random_choices_of_a_batch_share_their_numbers(monkeypatch):
 
 def test_one_remembered_batch_serves_both_replays_and_is_solved_in_all_symmetric_copies():
     """Which one is a matter of chance; whichever it is, the loss is that of its behaviour and of its instances."""
-    learner = learner_with(alpha=7.0, beta=3.0, lower=1.0, upper=1.0)
-    learner.settings = replace(learner.settings, augmentation=8)
+    learner = learner_with(copies=8, alpha=7.0, beta=3.0, lower=1.0, upper=1.0)
     for number in range(2):
         learner.learn(batch(seed=number))
     chosen = []

@@ -1,6 +1,6 @@
 """Li: half of the batches are old, and the policy is held to an exemplar."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import pytest
@@ -15,9 +15,9 @@ from dree.tasks import make_stream
 from replayed_operations import Operations, capturing
 
 
-def learner_with(problem, **options):
+def learner_with(problem, copies=1, **options):
     method = make_method("li", options)
-    return Learner(small_solver(problem), method, LearnerSettings(augmentation=1, learning_rate=1e-3), seed=3)
+    return Learner(small_solver(problem), method, LearnerSettings(augmentation=copies, learning_rate=1e-3), seed=3)
 
 
 def test_half_of_the_batches_are_of_a_random_earlier_epoch():
@@ -224,8 +224,7 @@ def test_where_the_past_cannot_be_sampled_remembered_batches_take_its_place():
 
 
 def test_instances_are_remembered_without_their_copies_and_go_through_the_state():
-    learner, other = learner_with("tsp", buffer=4), learner_with("tsp", buffer=4)
-    learner.settings = replace(learner.settings, augmentation=8)
+    learner, other = learner_with("tsp", copies=8, buffer=4), learner_with("tsp", buffer=4)
     for number in range(6):
         learner.method._is_new = True
         learner.learn(random_instances("tsp", 3, 6, seed=number))
