@@ -514,7 +514,9 @@ def test_a_run_goes_on_only_with_the_solver_it_started_from(tmp_path, finished):
     ("report", "words"),
     [
         ({"epoch": 1, "cost": 2.0}, "'report' of .*Talkative returns cost, epoch, which the run logs itself"),
-        ({"share": torch.tensor(1.0)}, "'report' of .*Talkative must return plain numbers"),
+        ({"share": torch.tensor(1.0)}, "'report' of .*Talkative must return plain, finite numbers"),
+        ({"share": float("nan")}, "'report' of .*Talkative must return plain, finite numbers"),
+        ([1.0], r"must return plain, finite numbers and texts by name, not \[1.0\]"),
     ],
 )
 def test_numbers_of_a_method_that_cannot_be_logged_are_refused_by_name(tmp_path, monkeypatch, report, words):

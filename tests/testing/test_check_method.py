@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 import torch
 
+from dree.errors import DreeError
 from dree.lifelong import METHODS, FineTuning, Lesson, Li, Method, make_method
 from dree.lifelong.methods.base import NoOptions
 from dree.problems import Instances
@@ -286,6 +287,21 @@ class ReportsInfinity(FineTuning):
         return {"size": float("inf")}
 
 
+class ReportsAList(FineTuning):
+    def report(self):
+        return [1.0]
+
+
+class TakesNoOptions(FineTuning):
+    def __init__(self):
+        super().__init__()
+
+
+class ForgetsItsOptions(FineTuning):
+    def __init__(self, options=None):
+        pass
+
+
 class NoBatches(FineTuning):
     batches_per_epoch = 0
 
@@ -333,8 +349,8 @@ def test_the_methods_that_the_broken_ones_are_made_of_keep_to_it(method):
         (ReportsATensor, "has 'size': tensor.*; it must be a plain number"),
         (ReportsTheLoss, "a name that the log uses itself"),
         (ReportsInfinity, "which is not finite"),
+        (ReportsAList, r"ReportsAList.report\(\) gives a list, not a dict"),
         (NoBatches, "batches_per_epoch is 0; it must be a whole number of at least 1"),
-        (PlainOptions, "which is no dataclass"),
     ],
 )
 def test_a_method_with_one_thing_wrong_is_refused(mutant, message):
@@ -377,6 +393,17 @@ def test_what_is_set_in_an_epoch_is_only_missed_within_epochs():
     check_method(ForgetsTheEpoch, problem="tsp")
     with pytest.raises(AssertionError, match=r"stopped after every batch .* in the loss of epoch 1, batch 2"):
         check_method(ForgetsTheEpoch, problem="tsp", within_epochs=True)
+
+
+def test_a_class_is_made_as_runs_make_it():
+    with pytest.raises(DreeError, match=r"'TakesNoOptions' cannot be made: its __init__ must take \(self, options\)"):
+        check_method(TakesNoOptions)
+    with pytest.raises(DreeError, match="dict must be a frozen dataclass"):
+        check_method(PlainOptions)
+    with pytest.raises(AssertionError, match=r"options is \{\}, which is no dataclass"):
+        check_method(lambda: FineTuning({}))
+    with pytest.raises(AssertionError, match=r"ForgetsItsOptions has no options: .* call super\(\).__init__"):
+        check_method(ForgetsItsOptions)
 
 
 def test_an_instance_is_no_class():

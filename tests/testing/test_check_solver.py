@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 import torch
@@ -236,3 +237,33 @@ def test_a_solver_of_another_problem_is_refused():
         check_solver(lambda problem: small_solver("cvrp"))
     with pytest.raises(DreeError, match=r"Unknown problem 'vrp'\. Did you mean 'cvrp'"):
         check_solver(small_solver, problem="vrp")
+
+
+class TakesNoSettings(POMO):
+    def __init__(self, problem):
+        super().__init__(problem, SETTINGS)
+
+
+class Misspelt(POMO):
+    learning: ClassVar[dict[str, object]] = {"learnin_rate": 1.0}
+
+
+class FloatActions(POMO):
+    def solve(self, *given, **more):
+        tours = super().solve(*given, **more)
+        return replace(tours, actions=tours.actions.float())
+
+
+def test_a_class_is_made_as_runs_make_it():
+    with pytest.raises(DreeError, match=r"'TakesNoSettings' cannot be made: .* must take \(self, problem, settings\)"):
+        check_solver(TakesNoSettings)
+    with pytest.raises(DreeError, match=r"Unknown setting 'learnin_rate'"):
+        check_solver(lambda problem: Misspelt(problem, SETTINGS))
+
+
+def test_what_is_no_solver_yet_is_said_in_a_sentence(monkeypatch):
+    with pytest.raises(AssertionError, match=r"solve with a generator gives actions in torch.float32, not torch.int64"):
+        check_solver(lambda problem: FloatActions(problem, SETTINGS), problem="tsp")
+    monkeypatch.setattr(POMO, "parameters", lambda self: iter(()))
+    with pytest.raises(AssertionError, match=r"a solver without any torch.nn.Parameter to learn"):
+        check_solver(lambda problem: POMO(problem, SETTINGS), problem="tsp")

@@ -168,6 +168,18 @@ class KnowsAll(PeriodicStream):
         return super().active(name) if name in self.order else []
 
 
+class Silent(PeriodicStream):
+    def task(self, t):
+        pass
+
+
+class TestsNothing(PeriodicStream):
+    __test__ = False
+
+    def tests(self):
+        return dict.fromkeys(super().tests())
+
+
 class Fickle(PeriodicStream):
     asked: list[int] = []  # noqa: RUF012
 
@@ -190,6 +202,8 @@ class Fickle(PeriodicStream):
         (Overlapping, "in order and without overlap"),
         (KnowsAll, r"active\('no such test'\) must raise a DreeError"),
         (Fickle, "once and .* the next time"),
+        (Silent, r"Silent.task\(0\) is None, which is not a Task"),
+        (TestsNothing, r"TestsNothing.tests\(\)\['U'\] is None, which is not a Task"),
     ],
 )
 def test_streams_that_contradict_themselves_are_refused(stream, message):

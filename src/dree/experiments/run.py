@@ -179,12 +179,15 @@ class Run:
         with in_hook(method, "report"):
             report: dict[str, Any] = method.report()
             name = own_method(method) or type(method).__name__
+            wanted = f"'report' of {name} must return plain, finite numbers and texts by name"
+            if not isinstance(report, dict):
+                raise DreeError(f"{wanted}, not {report!r}.")
             if taken := sorted(set(LOGGED) & set(report)):
                 raise DreeError(f"'report' of {name} returns {', '.join(taken)}, which the run logs itself. Rename it.")
             try:
-                json.dumps(report)
+                json.dumps(report, allow_nan=False)
             except (TypeError, ValueError) as error:
-                raise DreeError(f"'report' of {name} must return plain numbers and texts by name ({error}).") from None
+                raise DreeError(f"{wanted} ({error}).") from None
         return report
 
     def _what_to_mend(self, by_replay: bool) -> str:

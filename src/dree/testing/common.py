@@ -11,6 +11,8 @@ import numpy as np
 import torch
 
 from dree.problems import PROBLEMS, rules
+from dree.registry import constructed
+from dree.settings import build
 
 
 def require(holds: object, sentence: str) -> None:
@@ -22,6 +24,13 @@ def require(holds: object, sentence: str) -> None:
 def problems(problem: str | None) -> Iterable[str]:
     """The problem that was asked for, or all of them."""
     return PROBLEMS if problem is None else [rules(problem).name]
+
+
+def check_constructor(kind: object, base: type, settings: str, **first: object) -> None:
+    """Refuse a class that cannot be made as runs make it, settings last; what is no class of this base passes."""
+    if isinstance(kind, type) and issubclass(kind, base):
+        defaults: object = build(getattr(kind, f"{settings}_class"), {})
+        constructed(base.__name__.lower(), kind.__name__, kind, {**first, settings: defaults})
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from dree.randomness import named_generator
 from dree.settings import build
 from dree.solvers import make_solver
 from dree.tasks import DriftStream, PeriodicStream, Stream, Task
-from dree.testing.common import located, problems, require
+from dree.testing.common import check_constructor, located, problems, require
 from dree.testing.observer import Observer
 
 BATCHES, BATCH_SIZE, SEED = 2, 2, 0
@@ -43,6 +43,7 @@ def check_method(
     `base` names the base solver, a tiny one. Give options that make a method act early: in these streams there are 4
     epochs of 2 batches.
     """
+    check_constructor(make, Method, "options")
     for name in problems(problem):
         streams: tuple[tuple[Stream, int], ...] = (
             (DriftStream(name, LAWS, 4, sizes=SIZES), 8),
@@ -91,6 +92,7 @@ class Journey:
         method = self.make()
         self.name = type(method).__name__
         require(isinstance(method, Method), f"make() gives a {self.name}, not a Method.")
+        require(hasattr(method, "options"), f"{self.name} has no options: its __init__ must call super().__init__.")
         count = method.batches_per_epoch
         require(
             type(count) is int and count >= 1,

@@ -89,6 +89,7 @@ class Observer(Method):
     def report(self) -> dict[str, float]:
         """Checked to be plain, finite numbers under names that the log does not have yet."""
         report = self.method.report()
+        require(isinstance(report, dict), f"{self.name}.report() gives a {type(report).__name__}, not a dict.")
         for name, value in report.items():
             what = f"{self.name}.report() has {name!r}: {value!r}"
             require(isinstance(name, str) and name not in LOGGED, f"{what}, a name that the log uses itself.")

@@ -13,13 +13,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from dree.errors import DreeError
+from dree.lifelong import LearnerSettings
 from dree.problems import Instances, State, Tours
 from dree.problems.check import check_cvrp, check_tsp
 from dree.randomness import named_generator
+from dree.settings import build
 from dree.solvers import Solver
 from dree.solvers.capture import taking_turns
 from dree.tasks import principal
-from dree.testing.common import global_chance_unused, located, problems, require
+from dree.testing.common import check_constructor, global_chance_unused, located, problems, require
 
 BATCH, CUSTOMERS = 3, 6
 TOLERANCE = 1e-9  # between two ways to compute one thing
@@ -33,10 +35,13 @@ def check_solver(make: Callable[[str], Solver], problem: str | None = None) -> N
     agree with finite differences; nothing depends on hidden randomness or, unless the solver says so by its
     `encoding_batch`, on what else is in the batch; nor, where it says `mixes_sizes`, on nodes that do not exist.
     """
+    check_constructor(make, Solver, "settings", problem=problem or "tsp")
     for name in problems(problem):
         with located(f"in check_solver, {name}"):
             solver, teacher = make(name), make(name)
             require(isinstance(solver, Solver), f"make({name!r}) gives a {type(solver).__name__}, not a Solver.")
+            require([*solver.parameters()], f"make({name!r}) gives a solver without any torch.nn.Parameter to learn.")
+            build(LearnerSettings, solver.learning)
             require(solver.rules.name == name, f"make({name!r}) gives a solver with the rules of {solver.rules.name}.")
             with global_chance_unused("The solver"):
                 _check(solver.double(), _shaken(teacher.double()))
@@ -80,6 +85,7 @@ def _check_solving(solver: Solver, instances: Instances) -> Tours:
 
 def _check_tours(instances: Instances, tours: Tours, starts: Tensor, what: str) -> None:
     """The referee, who shares no code with the rules, agrees."""
+    require(tours.actions.dtype == torch.int64, f"{what} gives actions in {tours.actions.dtype}, not torch.int64.")
     require(
         tours.actions.shape[:2] == starts.shape == tours.costs.shape,
         f"{what} gives actions of shape {list(tours.actions.shape)} and costs of shape {list(tours.costs.shape)} for "
@@ -266,9 +272,8 @@ def _check_gradient(solver: Solver, function: Callable[[], Tensor], what: str) -
 
 def _gradient(solver: Solver) -> Tensor:
     """All gradients in one row; a weight that takes no part has zero."""
-    return torch.cat(
-        [(torch.zeros_like(each) if each.grad is None else each.grad).flatten() for each in solver.parameters()]
-    )
+    gradients = (torch.zeros_like(each) if each.grad is None else each.grad for each in solver.parameters())
+    return torch.cat([each.flatten() for each in gradients])
 
 
 def _weights(tours: Tours) -> Tensor:

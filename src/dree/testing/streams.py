@@ -28,6 +28,7 @@ def check_stream(stream: Stream) -> None:
     for epoch in range(stream.epochs + 1):
         task, again = stream.task(epoch), stream.task(epoch)
         where = f"{name}.task({epoch})"
+        require(isinstance(task, Task), f"{where} is {task!r}, which is not a Task.")
         require(
             (task.name, task.size) == (again.name, again.size),
             f"{where} is {task.name} ({task.size} customers) once and {again.name} ({again.size}) the next time.",
@@ -75,6 +76,7 @@ def _check_tests(stream: Stream, name: str, known: dict[str, Task]) -> None:
     require(tests, f"{name}.tests() is empty: there is nothing to test on.")
     for label, task in tests.items():
         require(isinstance(label, str) and label, f"{name}.tests() has {label!r} for a name.")
+        require(isinstance(task, Task), f"{name}.tests()[{label!r}] is {task!r}, which is not a Task.")
         _check_name(task, known, stream.problem, f"{name}.tests()[{label!r}]")
         intervals = stream.active(label)
         where = f"{name}.active({label!r})"
@@ -96,7 +98,6 @@ def _check_tests(stream: Stream, name: str, known: dict[str, Task]) -> None:
 
 def _check_name(task: Task, known: dict[str, Task], problem: str, where: str) -> None:
     """One name is one task; what has a new name is sampled."""
-    require(isinstance(task, Task), f"{where} is {task!r}, which is not a Task.")
     require(isinstance(task.name, str) and task.name, f"{where} has the name {task.name!r}; it must be some text.")
     if task.name not in known:
         check_task(task, problem, where)
