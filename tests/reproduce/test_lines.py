@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from dree.data.published import published_metrics, published_region
 from dree.evaluation.metrics import METRICS, metrics
+from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job, Outcome
 from dree.experiments.naming import keyed_name, method_title
 from dree.reproduce import EXPERIMENTS, Choice, Found, experiment
@@ -123,6 +125,43 @@ def test_the_paired_test_pairs_no_runs_by_different_laws(tmp_path):
     (others, ours), (by_other_laws, _) = (experiment("mt-cumulative").lines(choice) for choice in choices)
     assert len(compared([ours, others], found, None)) == 1
     assert compared([ours, by_other_laws], found, None) == []
+
+
+@pytest.mark.parametrize("name", ["epochs", "batch_size", "learner", "test_every"])
+def test_runs_with_other_settings_are_paired_with_those_that_share_them(tmp_path, name):
+    smoke, values = scale("smoke"), {"learner": [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}]}.get(name, [5, 10])
+
+    def gap(run):
+        second = getattr(run, name) == values[1]
+        return {"dree": 2.0, "fine-tuning": 4.0}[run.method] + 10 * second
+
+    class Lengths(Own):
+        def lines(self, choice):
+            return [
+                Line(
+                    ("TSP", TITLES[method]),
+                    tuple(smoke.settings(problem="tsp", method=method, **{name: value}) for value in values),
+                    {},
+                )
+                for method in ("fine-tuning", "dree")
+            ]
+
+    runs = {}
+    for run in Lengths().runs(Choice(smoke)):
+        changed = {key: value for key, value in vars(run).items() if value != getattr(RunSettings(), key)}
+        end = run.epochs
+        path = run_with_gaps(tmp_path / keyed_name(run), [[50.0] * 6, [gap(run)] * 6], [0, end], LAWS, **changed)
+        runs[keyed_name(run)] = path
+    found = Found(runs, tmp_path)
+    fine_tuning, ours = Lengths().lines(Choice(smoke))
+    (note,) = compared([fine_tuning, ours], found, None)
+    assert "AP lower by 2.00 on average over 2 pairs" in note
+    for theirs in (
+        (fine_tuning.runs[0],),  # ours has one more
+        (fine_tuning.runs[0], replace(fine_tuning.runs[0], batches=2)),  # two with the same twin
+        (fine_tuning.runs[0], replace(fine_tuning.runs[1], test_instances=2)),  # one without
+    ):
+        assert compared([replace(fine_tuning, runs=theirs), ours], found, None) == []
 
 
 def test_the_gallery_of_tasks_is_by_the_laws_asked_for(monkeypatch, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from dree.experiments.tables import Cell, PaperRow, PaperTable, Value
 from dree.reproduce.base import REFERENCE, TITLES, Choice, Experiment, Found, laws_of
 
 EXACT = 14  # up to so many pairs, all signs are tried; beyond, as many as that would be, at random
+OF_METHOD = ("method", "options", "batches")  # settings in which runs of a pair may differ
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,7 @@ def compared(lines: Sequence[Line], found: Found, tests: str | None) -> list[str
         rival = next((each for each in lines if each.keys[:-1] == line.keys[:-1] and each.keys[-1] == "DREE"), None)
         if rival is None or rival is line:
             continue
-        pairs = [(_twin(run, rival.runs), run) for run in line.runs]
-        gaps = [_differences(found, ours, theirs, tests) for ours, theirs in pairs if ours is not None]
+        gaps = [_difference(found, ours, theirs, tests) for ours, theirs in _twins(rival.runs, line.runs)]
         differences = [gap for gap in gaps if gap is not None]
         if len(differences) > 1:
             where = " ".join([*line.keys[:-1], "DREE"])
@@ -137,16 +137,20 @@ def _lower_by(difference: float) -> str:
     return f"lower by {difference:.2f}" if difference >= 0 else f"higher by {-difference:.2f}"
 
 
-def _twin(run: RunSettings, runs: Iterable[RunSettings]) -> RunSettings | None:
-    """The run among some that had the same stream and seed."""
-    return next((each for each in runs if _place(each) == _place(run)), None)
+def _twins(ours: Sequence[RunSettings], theirs: Sequence[RunSettings]) -> list[tuple[RunSettings, RunSettings]]:
+    """The runs of two rows in pairs that differ in their method alone; none where that is not one to one."""
+    first, second = ([_but_the_method(run) for run in runs] for runs in (ours, theirs))
+    if len(first) != len(second) or any(first.count(each) != 1 or second.count(each) != 1 for each in first):
+        return []
+    return [(ours[first.index(each)], run) for each, run in zip(second, theirs, strict=True)]
 
 
-def _place(run: RunSettings) -> tuple[object, ...]:
-    return run.problem, run.scenario, run.order, run.spec, run.region, run.seed
+def _but_the_method(run: RunSettings) -> dict[str, Any]:
+    """All settings but those that tell methods apart."""
+    return {name: value for name, value in vars(run).items() if name not in OF_METHOD}
 
 
-def _differences(found: Found, ours: RunSettings, theirs: RunSettings, tests: str | None) -> float | None:
+def _difference(found: Found, ours: RunSettings, theirs: RunSettings, tests: str | None) -> float | None:
     first, second = found.metrics(ours, tests), found.metrics(theirs, tests)
     return None if first is None or second is None else second.values.AP - first.values.AP
 
