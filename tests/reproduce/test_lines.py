@@ -261,6 +261,25 @@ def test_an_own_experiment_needs_no_published_table(tmp_path):
     assert [cell.published for cell in table.rows[0].cells] == [None] * len(METRICS)
 
 
+def test_ours_is_shown_whatever_the_paper_has_but_not_the_forgetting_of_a_reference(tmp_path):
+    run = scale("smoke").settings(problem="tsp", method="mt-ref")
+    found = Found(
+        {keyed_name(run): run_with_gaps(tmp_path / "run", [[50.0] * 6, [3.0] * 6], [0, 1000], LAWS)}, tmp_path
+    )
+    for reference, shown in ((False, [3.0, 0.0, 0.0, 3.0]), (True, [3.0, None, None, None])):
+        row = Own()._row(Line(("TSP", "Mine"), (run,), {"AP": 5.0}, reference=reference), found)
+        assert [cell.ours for cell in row.cells] == shown
+        assert [cell.published for cell in row.cells] == [5.0, None, None, None]
+        assert row.reference == reference
+
+
+@pytest.mark.parametrize("name", ["table1", "lade", "lade-regions"])
+def test_mt_ref_is_the_reference_of_the_tables_that_have_it(name):
+    lines = experiment(name).lines(Choice())
+    assert [line.keys[-1] for line in lines] == [*TITLES.values()] * (len(lines) // len(TITLES))
+    assert {line.keys[-1] for line in lines if line.reference} == {"MT-Ref"}
+
+
 @pytest.mark.parametrize(
     ("own", "words"),
     [

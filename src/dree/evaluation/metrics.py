@@ -22,6 +22,7 @@ METRICS: dict[str, str] = {
 }
 GEN = {"Gen": "Generalisation: the gap at the end of training on instances of days that were never learned."}
 MEASURES = METRICS | GEN
+AT_THE_END = {"AP", "Gen"}  # what there is to say of a reference, which does not learn task by task
 
 
 def measures_in(rows: Iterable[Mapping[str, object]]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dree.errors import DreeError
-from dree.evaluation.metrics import measures_in
+from dree.evaluation.metrics import AT_THE_END, measures_in
 from dree.experiments import RunFolder
 from dree.experiments.naming import stream_title
 from dree.experiments.summary import measured, own_columns
@@ -27,7 +27,6 @@ from dree.report.style import LINE_STYLES
 from dree.report.suite_routes import routes_data
 from dree.report.tables import NOTHING, smallest, write_seconds, write_value
 
-AT_THE_END = {"AP", "Gen"}  # what there is to say of a reference, which does not learn task by task
 POINTS = 250  # of a curve; more cannot be told apart on a screen
 DASHES = ("solid", "dash", "dot", "dashdot")  # plotly's names, in the order of our line styles
 Plain = dict[str, Any]  # values that JSON can hold

@@ -11,7 +11,7 @@ from dree.evaluation.metrics import MEASURES
 from dree.experiments import RunSettings
 from dree.experiments.summary import PAPER_REGIONS
 from dree.experiments.tables import Cell, PaperRow, PaperTable
-from dree.reproduce.base import TITLES, Choice, Drawn, Experiment, Found
+from dree.reproduce.base import REFERENCE, TITLES, Choice, Drawn, Experiment, Found
 from dree.reproduce.lines import Line, MetricsExperiment
 
 NODES = 300  # of a larger day a random part of so many nodes is compared
@@ -59,6 +59,7 @@ class Lade(OnLade, MetricsExperiment):
                 (title,),
                 tuple(run for region in regions_in(choice) for run in _runs(choice, region, method)),
                 self.row(method=title),
+                reference=method == REFERENCE,
             )
             for method, title in TITLES.items()
         ]
@@ -85,7 +86,12 @@ class LadeRegions(OnLade, MetricsExperiment):
     def lines(self, choice: Choice) -> list[Line]:
         """Every region and method."""
         return [
-            Line((region, title), tuple(_runs(choice, region, method)), self.row(region=region, method=title))
+            Line(
+                (region, title),
+                tuple(_runs(choice, region, method)),
+                self.row(region=region, method=title),
+                reference=method == REFERENCE,
+            )
             for region in regions_in(choice)
             for method, title in TITLES.items()
         ]

@@ -12,10 +12,10 @@ import numpy as np
 
 from dree.data.published import Row, published
 from dree.errors import DreeError
-from dree.evaluation.metrics import METRICS, Metrics
+from dree.evaluation.metrics import AT_THE_END, METRICS, Metrics
 from dree.experiments import RunSettings
 from dree.experiments.tables import Cell, PaperRow, PaperTable, Value
-from dree.reproduce.base import REFERENCE, TITLES, Choice, Experiment, Found, laws_of
+from dree.reproduce.base import Choice, Experiment, Found, laws_of
 
 EXACT = 14  # up to so many pairs, all signs are tried; beyond, as many as that would be, at random
 OF_METHOD = ("method", "options", "batches")  # settings in which runs of a pair may differ
@@ -28,6 +28,7 @@ class Line:
     keys: tuple[str, ...]
     runs: tuple[RunSettings, ...]
     published: Row
+    reference: bool = False  # as MT-Ref: it learns all tasks at once, so it forgets nothing and competes with nobody
 
 
 class MetricsExperiment(Experiment, ABC):
@@ -82,11 +83,11 @@ class MetricsExperiment(Experiment, ABC):
 
     def _row(self, line: Line, found: Found) -> PaperRow:
         measured = [each.values for run in line.runs if (each := found.metrics(run, self.tests)) is not None]
-        known = [name for name in self.columns if line.published.get(name) is not None or not line.published]
+        known = [name for name in self.columns if not line.reference or name in AT_THE_END]
         ours = {name: over(measured, name) for name in known}
         cells = [Cell(ours.get(name), line.published.get(name)) for name in self.columns]
         paths = [path for run in line.runs if (path := found.run(run)) is not None]
-        return PaperRow(line.keys, tuple(cells), tuple(paths), reference=line.keys[-1] == TITLES[REFERENCE])
+        return PaperRow(line.keys, tuple(cells), tuple(paths), line.reference)
 
 
 def over(measured: Sequence[Metrics], name: str) -> Value:

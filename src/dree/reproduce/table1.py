@@ -28,7 +28,8 @@ class Table1(MetricsExperiment):
                 for order in orders
                 for seed in choice.seeds
             ]
-            lines.append(Line((problem.upper(), title), tuple(runs), self.row(problem=problem, method=title)))
+            row = self.row(problem=problem, method=title)
+            lines.append(Line((problem.upper(), title), tuple(runs), row, reference=method == REFERENCE))
         return lines
 
     def tables(self, choice: Choice, found: Found) -> list[PaperTable]:
