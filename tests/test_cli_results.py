@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from command_line import dree, warm_dree
+from command_line import dree, invoke, warm_dree
 from dree.evaluation.metrics import metrics
 from dree.experiments import DEMO, Run, RunFolder
 from dree.settings import override
+from run_folders import run_with_gaps
 from small_runs import SMALL
 
 TINY = {**SMALL, "epochs": 5, "test_every": 5}
@@ -52,6 +53,21 @@ def test_the_command_on_the_page_repeats_the_run(place, tmp_path):
     assert repeated.returncode == 0, repeated.stderr
     for name in ("metrics.jsonl", "gaps.csv"):
         assert (tmp_path / "run" / name).read_bytes() == (place / "runs/dree" / name).read_bytes()
+
+
+def test_the_page_about_another_folder_is_in_that_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = run_with_gaps(tmp_path / "run", [[9.0] * 6, [2.0] * 6], [0, 1000], ["E", "C", "G", "U", "R", "GM"])
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/results.md").write_text("of other runs")
+    said = invoke("results", "add", run, "--folder", "my runs")
+    assert "The page about them: dree results write --folder 'my runs'" in said
+    assert "Page: my runs/results.md" in invoke("results", "write", "--folder", "my runs")
+    page = (tmp_path / "my runs/results.md").read_text(encoding="utf-8")
+    assert "![Gap on each principal task over the epochs](figures/cvrp-drift-1-T1000.png)" in page
+    assert (tmp_path / "my runs/figures/cvrp-drift-1-T1000.png").is_file()
+    assert invoke("results", "write", "--folder", "my runs") == "Page: my runs/results.md\n"  # the figures are no group
+    assert (tmp_path / "docs/results.md").read_text() == "of other runs"
 
 
 @pytest.mark.parametrize(

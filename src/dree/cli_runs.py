@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ results = typer.Typer(
 )
 
 FolderOption = Annotated[Path, typer.Option("--folder", help="Where runs are kept: FOLDER/GROUP/RUN.")]
-RESULTS = Path("results")
+RESULTS, PAGE = Path("results"), Path("docs/results.md")
 
 
 def metrics(
@@ -82,18 +83,23 @@ def add_results(
 
     for each in collect(runs, folder, group, force):
         say(f"{'Kept' if each.new else 'There already'}: {each.path}")
-    where = "" if folder == RESULTS else f" --folder {folder}"
-    say(f"The page about them: dree results write{where}")
+    where = [] if folder == RESULTS else ["--folder", str(folder)]
+    say(f"The page about them: {shlex.join(['dree', 'results', 'write', *where])}")
 
 
 @results.command("write")
 def write_results(
     folder: FolderOption = RESULTS,
-    out: Annotated[Path, typer.Option(help="The page; its figures go to a folder beside it.")] = Path(
-        "docs/results.md"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The page; its figures go to a folder beside it "
+            f"(default: {PAGE}, or FOLDER/{PAGE.name} with --folder).",
+        ),
+    ] = None,
 ) -> None:
     """Write the page about all runs that are kept: tables beside the paper's numbers, curves and commands."""
     from dree.report.results_page import write_results_page
 
-    say(f"Page: {write_results_page(folder, out)}")
+    page = out or (PAGE if folder == RESULTS else folder / PAGE.name)  # the page of other runs replaces none of these
+    say(f"Page: {write_results_page(folder, page)}")
