@@ -37,6 +37,16 @@ def test_a_run_that_is_given_twice_counts_once(tmp_path):
     assert "mean of" not in invoke("metrics", one, one.parent / "." / one.name)
 
 
+def test_a_copy_of_a_run_is_in_no_mean_and_that_is_said(tmp_path):
+    one, copy, other = run(tmp_path / "one"), run(tmp_path / "copy"), run(tmp_path / "other", seed=1)
+    shown = invoke("metrics", one, copy, other, "--csv", tmp_path / "x.csv")
+    assert f"In no mean: {copy}, which has the settings and the seed of {one}." in shown
+    assert "mean of 2 runs" in shown
+    rows = [line.split(",") for line in (tmp_path / "x.csv").read_text().splitlines()]
+    assert [row[rows[0].index("runs")] for row in rows[1:]] == ["1", "1", "1", "2"]
+    assert "In no mean" not in invoke("metrics", one, other)
+
+
 def test_files_beside_runs_are_left_out_aloud(tmp_path):
     """As a shell's star finds them."""
     one, notes = run(tmp_path / "one"), tmp_path / "README.md"

@@ -25,7 +25,7 @@ def metrics(
 ) -> None:
     """AP, AFB, AMFB, ABPl and (real days) Gen of runs and their mean, beside the paper's numbers if there are such."""
     from dree.experiments.folder import UntestedError
-    from dree.experiments.summary import RunMetrics, means, run_metrics
+    from dree.experiments.summary import RunMetrics, each_once, means, run_metrics
     from dree.files import write_csv, write_json
     from dree.report.run_metrics import metrics_rows, runs_table
 
@@ -42,6 +42,10 @@ def metrics(
         say(f"Left out: {each}")
     over = means(found)
     console.print(runs_table(found, over))
+    counted = each_once(found)
+    for copy, other in dict.fromkeys((run.run, counted[run.identity].run) for run in found):
+        if copy != other:
+            say(f"In no mean: {copy}, which has the settings and the seed of {other}.")
     if json_file:
         say(f"JSON: {write_json(json_file, metrics_rows(found, over))}")
     if csv_file:

@@ -9,6 +9,7 @@ import pytest
 
 from dree.experiments import RunFolder
 from dree.experiments.results import Result, Times, result_tables
+from dree.report.results_page import results_text
 from dree.tasks import make_stream
 from run_folders import run_with_gaps, write_evaluation
 
@@ -54,6 +55,18 @@ def test_seeds_make_one_line_with_mean_and_deviation_of_a_population(tmp_path):
     assert line.peak_bytes == 400
     assert (line.device, line.precision) == ("A GPU", "bf16")
     assert (line.published, line.replays) == (None, None)
+
+
+def test_a_copy_of_a_run_is_left_out_and_that_is_said(tmp_path):
+    for name, last, seed in (("run", 1.0, 0), ("other", 3.0, 1), ("the-copy", 1.0, 0)):
+        kept(tmp_path / f"group/{name}", last, seed=seed)
+    kept(tmp_path / "group/elsewhere", 1.0, device="Another GPU")
+    (table,) = result_tables(tmp_path)
+    assert [[run.run.name for run in line.runs] for line in table.results] == [["elsewhere"], ["run", "other"]]
+    assert table.results[1].values["AP"] == (2.0, 1.0)
+    assert table.copies == (tmp_path / "group/the-copy",)
+    said = "Left out, for runs with the same settings and seeds are there: [the-copy](group/the-copy)."
+    assert said in results_text([table], tmp_path, tmp_path)
 
 
 def test_a_single_run_has_plain_numbers_and_may_lack_times(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dree.errors import DreeError
-from dree.experiments.summary import departures, means, run_metrics
+from dree.experiments.summary import departures, each_once, means, run_metrics
 from dree.report.run_curves import read_run
 from dree.report.run_metrics import metrics_rows
 from dree.tasks import make_stream
@@ -109,8 +109,10 @@ def test_unfinished_runs_and_runs_of_another_kind_are_not_averaged(tmp_path):
 
 def test_the_solver_that_runs_start_from_goes_by_its_name_wherever_it_lies(tmp_path):
     runs = [
-        run_metrics(run_with_gaps(tmp_path / folder, constant(9.0, 2.0), END, LAWS, start=f"{folder}/first"))[0]
-        for folder in ("here", "there")
+        run_metrics(
+            run_with_gaps(tmp_path / folder, constant(9.0, 2.0), END, LAWS, start=f"{folder}/first", seed=seed)
+        )[0]
+        for seed, folder in enumerate(("here", "there"))
     ]
     assert means(runs)[0].kind.changes == ("start = first",)
 
@@ -118,13 +120,30 @@ def test_the_solver_that_runs_start_from_goes_by_its_name_wherever_it_lies(tmp_p
 def test_runs_that_were_computed_otherwise_but_learned_the_same_are_averaged(tmp_path):
     runs = [
         each
-        for precision in ("fp32", "bf16")
+        for seed, precision in enumerate(("fp32", "bf16"))
         for each in run_metrics(
-            run_with_gaps(tmp_path / precision, constant(9.0, 2.0), END, LAWS, learner={"precision": precision})
+            run_with_gaps(
+                tmp_path / precision, constant(9.0, 2.0), END, LAWS, seed=seed, learner={"precision": precision}
+            )
         )
     ]
     (mean,) = means(runs)
     assert mean.runs == 2
+
+
+def test_copies_of_a_run_count_once_and_a_finished_one_before_others(tmp_path):
+    def run(name, last, seed, end=1000, **settings):
+        matrix = constant(9.0, last)
+        return run_metrics(run_with_gaps(tmp_path / name, matrix, [0, end], LAWS, seed=seed, **settings))[0]
+
+    half, whole, copy = run("half", 8.0, 1, end=500), run("whole", 2.0, 1), run("copy", 2.0, 1)
+    again = run("again", 7.0, 1, learner={"precision": "bf16"})
+    other = run("other", 4.0, 2)
+    (mean,) = means([half, whole, copy, other, again])
+    assert (mean.runs, mean.values["AP"]) == (2, (3.0, 1.0))
+    assert means([half, whole, copy, again]) == []
+    assert each_once([half, whole, copy, other, again]) == {whole.identity: whole, other.identity: other}
+    assert each_once([half]) == {half.identity: half}
 
 
 def test_a_run_that_was_never_tested_is_refused(tmp_path):

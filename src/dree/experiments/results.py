@@ -15,7 +15,7 @@ from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import RunFolder
 from dree.experiments.library_gaps import LibraryGaps, library_gaps
 from dree.experiments.naming import run_name, run_title
-from dree.experiments.summary import RunMetrics, learned_otherwise, means, run_metrics
+from dree.experiments.summary import RunMetrics, each_once, learned_otherwise, means, run_metrics
 from dree.lifelong import METHODS
 from dree.settings import override
 
@@ -70,6 +70,7 @@ class ResultTable:
     folder: Path  # of the group
     shared: Mapping[str, Any]  # settings that are not the paper's, the same in all runs
     results: tuple[Result, ...]
+    copies: tuple[Path, ...]  # runs that are left out: others of the same line have their seeds
 
 
 def result_tables(root: Path) -> list[ResultTable]:
@@ -84,8 +85,11 @@ def result_tables(root: Path) -> list[ResultTable]:
 def _table(folder: Path, runs: Sequence[RunMetrics]) -> ResultTable:
     every = [learned_otherwise(run.settings) for run in runs]
     shared = {name: value for name, value in every[0].items() if all(each.get(name) == value for each in every)}
-    results = [_result(same, shared) for same in _grouped(sorted(runs, key=_rank), _line).values()]
-    return ResultTable(folder, shared, tuple(_told_apart(results)))
+    lines = _grouped(sorted(runs, key=_rank), _line).values()
+    results = [_result(list(each_once(same).values()), shared) for same in lines]
+    shown = {run.run for result in results for run in result.runs}
+    copies = dict.fromkeys(run.run for run in runs if run.run not in shown)
+    return ResultTable(folder, shared, tuple(_told_apart(results)), tuple(copies))
 
 
 def _told_apart(results: list[Result]) -> list[Result]:

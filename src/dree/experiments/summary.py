@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,6 +51,11 @@ class RunMetrics:
     def finished(self) -> bool:
         """Whether the run was tested at its end."""
         return self.epoch == self.stream.epochs
+
+    @property
+    def identity(self) -> tuple[Kind, Stream, int]:
+        """What a copy of the run has too, and the same run made again."""
+        return self.kind, self.stream, self.settings.seed
 
 
 @dataclass(frozen=True)
@@ -105,11 +110,19 @@ def own_columns(stream: Stream, tasks: Sequence[str]) -> dict[str, str]:
     return {task: names[task] for task in tasks if task in names}
 
 
+def each_once(runs: Iterable[RunMetrics]) -> dict[tuple[Kind, Stream, int], RunMetrics]:
+    """The runs by what they are: of several that are the same the first that is finished, or the first."""
+    first: dict[tuple[Kind, Stream, int], RunMetrics] = {}
+    for run in sorted(runs, key=lambda run: not run.finished):
+        first.setdefault(run.identity, run)
+    return first
+
+
 def means(runs: Sequence[RunMetrics]) -> list[MeanMetrics]:
-    """The mean over the finished runs of each kind of which there are several."""
-    result = []
+    """The mean over the finished runs of each kind of which there are several; what is the same run counts once."""
+    result, once = [], each_once(runs).values()
     for kind in dict.fromkeys(run.kind for run in runs):
-        same = [run for run in runs if run.kind == kind and run.finished]
+        same = [run for run in once if run.kind == kind and run.finished]
         if len(same) > 1:
             every = [run.values.as_dict() for run in same]
             names = [name for name in measures_in(every) if all(name in values for values in every)]

@@ -81,6 +81,7 @@ def _section(table: ResultTable, figure: str, place: Path) -> str:
             ["method", "seeds", *shown, *TIMES[:times], "GPU memory, GiB", "device"],
             (row for result in table.results for row in _rows(result, shown, times)),
         ),
+        *_copies(table, place),
         *_replays(table),
         *_libraries(table),
         f"![Gap on each {own} task over the epochs]({figure})",
@@ -104,6 +105,12 @@ def _rows(result: Result, shown: Sequence[str], times: int) -> list[list[str]]:
         epoch = "" if result.published_seconds is None else write_value(result.published_seconds)
         rows.append(["published", "", *published, epoch, *[""] * (times - 1), "", ""])
     return rows
+
+
+def _copies(table: ResultTable, place: Path) -> list[str]:
+    """Which runs are not counted, because others have their settings and their seeds."""
+    links = ", ".join(f"[{path.name}]({_link(path, place)})" for path in table.copies)
+    return [f"Left out, for runs with the same settings and seeds are there: {links}."] if links else []
 
 
 def _replays(table: ResultTable) -> list[str]:
