@@ -24,6 +24,7 @@ from dree.reproduce.report import run_groups
 from dree.reproduce.scales import scale
 from run_folders import run_with_gaps
 
+RUN = scale("smoke").settings(problem="tsp", method="dree")
 RIVALS = (("dree", "text"), ("fine-tuning", "official"))
 LAWS = ["E", "C", "G", "U", "R", "GM"]
 OF_METRICS = [each for each in EXPERIMENTS.values() if isinstance(each, MetricsExperiment)]
@@ -248,12 +249,12 @@ class Own(MetricsExperiment):
 
     name, title, source = "own", "Mine", "nowhere"
 
-    def __init__(self, *words: str, asks: bool = False) -> None:
-        self.words, self.asks = words, asks
+    def __init__(self, *words: str, asks: bool = False, **wrong: object) -> None:
+        self.words, self.asks, self.wrong = words, asks, wrong
 
     def lines(self, choice):
         runs = (choice.settings(problem="tsp", method="dree", seed=0),)
-        return [Line(self.words, runs, self.row(method="DREE") if self.asks else {})]
+        return [replace(Line(self.words, runs, self.row(method="DREE") if self.asks else {}), **self.wrong)]
 
 
 def test_an_own_experiment_needs_no_published_table(tmp_path):
@@ -287,6 +288,13 @@ def test_mt_ref_is_the_reference_of_the_tables_that_have_it(name):
             Own("TSP", "DREE", asks=True),
             r"test_lines.Own asks for a published row .* Give the class a 'table', such as",
         ),
+        (Own(keys="TSP"), r"has a line with the words 'TSP'\. Give it a tuple of texts"),
+        (Own("TSP", 1), r"has a line with the words \('TSP', 1\)\. Give it a tuple of texts"),
+        (Own("TSP", "Mine", runs=RUN), r"test_lines.Own: the line \('TSP', 'Mine'\) has runs that are no tuple"),
+        (Own("TSP", "Mine", runs=(RUN, RUN)), r"has a run twice\. Give each its own seed"),
+        (Own("TSP", "Mine", published=None), r"has None as its published row\. Where there is none, give it {}"),
+        (Own("TSP", "Mine", published={"AFB": "3.1"}), r"has '3\.1' as its published AFB\. Give a number, a mean"),
+        (Own("TSP", "Mine", published={"AP": [5.0, 0.3]}), r"has \[5\.0, 0\.3\] as its published AP"),
         (Own("DREE"), r"test_lines.Own has a line with 1 words, \('DREE',\), and its table has 2 columns for words"),
     ],
 )

@@ -14,6 +14,7 @@ from dree.data.published import Row, published
 from dree.errors import DreeError
 from dree.evaluation.metrics import AT_THE_END, METRICS, Metrics
 from dree.experiments import RunSettings
+from dree.experiments.naming import keyed_name
 from dree.experiments.tables import Cell, PaperRow, PaperTable, Value
 from dree.reproduce.base import Choice, Experiment, Found, laws_of
 
@@ -57,12 +58,7 @@ class MetricsExperiment(Experiment, ABC):
         """All runs of all rows."""
         lines = self.lines(choice)
         for line in lines:  # here, so that nobody trains for a table that cannot be made
-            if len(line.keys) != len(self.heads):
-                raise DreeError(
-                    f"{self._kind()} has a line with {len(line.keys)} words, {line.keys}, and its table has "
-                    f"{len(self.heads)} columns for words. Give the line a word for each, or change 'heads', which is "
-                    f"{self.heads}."
-                )
+            self._check(line)
         return [run for line in lines for run in line.runs]
 
     def tables(self, choice: Choice, found: Found) -> list[PaperTable]:
@@ -78,6 +74,30 @@ class MetricsExperiment(Experiment, ABC):
         notes += compared(lines, found, self.tests)
         return [PaperTable(self.name, self.title, self.source, self.heads, self.columns, tuple(rows), tuple(notes))]
 
+    def _check(self, line: Line) -> None:
+        """Refuse a line of which no row could be made, or one that would say something else than is meant."""
+        if not isinstance(line.keys, tuple) or not all(isinstance(word, str) for word in line.keys):
+            raise DreeError(f"{self._kind()} has a line with the words {line.keys!r}. Give it a tuple of texts.")
+        if len(line.keys) != len(self.heads):
+            raise DreeError(
+                f"{self._kind()} has a line with {len(line.keys)} words, {line.keys}, and its table has "
+                f"{len(self.heads)} columns for words. Give the line a word for each, or change 'heads', which is "
+                f"{self.heads}."
+            )
+        mine = f"{self._kind()}: the line {line.keys}"
+        if not isinstance(line.runs, tuple | list) or not all(isinstance(run, RunSettings) for run in line.runs):
+            raise DreeError(f"{mine} has runs that are no tuple of settings. Give it (choice.settings(...),).")
+        if len({keyed_name(run) for run in line.runs}) < len(line.runs):
+            raise DreeError(f"{mine} has a run twice. Give each its own seed: choice.settings(..., seed=seed).")
+        if not isinstance(line.published, dict):
+            raise DreeError(f"{mine} has {line.published!r} as its published row. Where there is none, give it {{}}.")
+        for name in self.columns:
+            if not _is_value(line.published.get(name)):
+                raise DreeError(
+                    f"{mine} has {line.published[name]!r} as its published {name}. Give a number, a mean with its "
+                    "deviation such as (5.0, 0.3), or None."
+                )
+
     def _kind(self) -> str:
         return f"{type(self).__module__}.{type(self).__qualname__}"
 
@@ -88,6 +108,12 @@ class MetricsExperiment(Experiment, ABC):
         cells = [Cell(ours.get(name), line.published.get(name)) for name in self.columns]
         paths = [path for run in line.runs if (path := found.run(run)) is not None]
         return PaperRow(line.keys, tuple(cells), tuple(paths), line.reference)
+
+
+def _is_value(value: object) -> bool:
+    """Whether a table can show it: a number, a mean with its deviation, or nothing."""
+    parts = value if isinstance(value, tuple) and len(value) == 2 else (value,)
+    return value is None or all(isinstance(part, int | float) for part in parts)
 
 
 def over(measured: Sequence[Metrics], name: str) -> Value:

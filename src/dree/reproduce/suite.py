@@ -9,7 +9,9 @@ from pathlib import Path
 from dree.bars import Bars, Say, no_bar
 from dree.errors import DreeError
 from dree.experiments.engines.base import Outcome
+from dree.experiments.engines.work import kept_trace
 from dree.experiments.tables import PaperTable
+from dree.report.paper_tables import markdown_table
 from dree.reproduce.base import Choice, Drawn, Found
 from dree.reproduce.plan import Plan
 
@@ -38,10 +40,18 @@ def reproduced(
     figures: list[Drawn] = []
     failed = False
     for experiment in plan.experiments:
+        trace = out / f"{experiment.name}.error.txt"
         try:
-            tables += experiment.tables(choice, found)
+            for table in experiment.tables(choice, found):
+                markdown_table(table)  # so that what cannot be shown is known now, and not when all are written
+                tables.append(table)
             figures += experiment.figures(choice, found)
+            trace.unlink(missing_ok=True)  # of an earlier try
         except (DreeError, OSError) as error:
             missing.append(f"{experiment.name}: {error}")
+            failed = True
+        except Exception as error:  # whatever a user's own experiment can lead to must not keep other tables
+            said = f"{experiment.name}: it could not be made, by {type(error).__name__}: {error}."
+            missing.append(f"{said} {kept_trace(trace)}")
             failed = True
     return Reproduced(tuple(tables), tuple(figures), tuple(missing), failed)

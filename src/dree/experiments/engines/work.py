@@ -86,7 +86,7 @@ def carry_out_one(job: Job, out: Path, tell: Tell, store: Store | None = None) -
         return Outcome(job, None, f"The run in {path} stopped: {error.strerror or error}{where}. {GOES_ON}")
     except Exception as error:
         said = f"The run in {path} stopped unexpectedly, by {type(error).__name__}: {error}."
-        return Outcome(job, None, f"{said} {_kept_trace(path)}")
+        return Outcome(job, None, f"{said} {kept_trace(_trace_of(path))}")
     return Outcome(job, path)
 
 
@@ -182,9 +182,9 @@ def _trace_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.error.txt")
 
 
-def _kept_trace(path: Path) -> str:
-    """Keep the trace of the current exception, and say where."""
+def kept_trace(file: Path) -> str:
+    """Keep the trace of the current exception in a file, and say where."""
     try:
-        return f"The trace is in {write_text(_trace_of(path), traceback.format_exc())}."
+        return f"The trace is in {write_text(file, traceback.format_exc())}."
     except DreeError as error:
         return f"The trace could not be kept: {error}"
