@@ -46,6 +46,16 @@ def test_performance_is_forgetting_plus_plasticity_but_for_the_known_slips():
         assert published(name).notes
 
 
+@pytest.mark.parametrize("name", COUNTS)
+def test_every_note_is_about_rows_that_there_are_and_stands_with_these_alone(name):
+    table = published(name)
+    for note in table.notes:
+        about = table.where(**note.of)
+        assert note.text in table.notes_on(about[:1])
+        assert note.text not in table.notes_on([row for row in table.rows if row not in about])
+    assert table.notes_on([{}, {"AP": 5.0}]) == []
+
+
 @pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not here")
 def test_the_text_has_the_seconds_of_an_epoch():
     text = PAPER.read_text()

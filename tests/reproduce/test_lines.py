@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dree.data.published import published_metrics, published_region
+from dree.data.published import published, published_metrics, published_region
 from dree.evaluation.metrics import METRICS, metrics
 from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job, Outcome
@@ -279,6 +279,27 @@ def test_mt_ref_is_the_reference_of_the_tables_that_have_it(name):
     lines = experiment(name).lines(Choice())
     assert [line.keys[-1] for line in lines] == [*TITLES.values()] * (len(lines) // len(TITLES))
     assert {line.keys[-1] for line in lines if line.reference} == {"MT-Ref"}
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "orders", "said"),
+    [
+        ("orders", "tsp", (2,), {"LLR-BC, order 2, TSP: AP 1.18 is 0.05 less than AFB + ABPl."}),
+        ("orders", "tsp", (1, 3), set()),
+        ("orders", "cvrp", (2,), set()),
+        ("table1", "tsp", (1,), {"MT-Ref is trained once and is not lifelong: it has AP only."}),
+    ],
+)
+def test_notes_of_the_paper_stand_below_the_rows_that_they_are_about(name, problem, orders, said, tmp_path):
+    (table,) = experiment(name).tables(Choice(scale("smoke"), (problem,), orders), Found({}, tmp_path))
+    assert {note.text for note in published(experiment(name).table).notes} & {*table.notes} == said
+
+
+def test_an_own_experiment_has_no_notes_of_a_table_none_of_whose_rows_it_shows(tmp_path):
+    own = Own("TSP", "Mine")
+    own.table = "ablation"
+    (table,) = own.tables(Choice(scale("smoke")), Found({}, tmp_path))
+    assert not any("N = 3.56" in note for note in table.notes)
 
 
 @pytest.mark.parametrize(

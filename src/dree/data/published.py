@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,14 @@ Row = dict[str, Any]  # column -> a name, a number, a (mean, standard deviation)
 
 
 @dataclass(frozen=True)
+class Note:
+    """What a reader of a table must know."""
+
+    text: str
+    of: Row = field(default_factory=dict)  # the rows that it is about, by their values; empty: all
+
+
+@dataclass(frozen=True)
 class PublishedTable:
     """One table of the paper."""
 
@@ -48,11 +57,15 @@ class PublishedTable:
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def where(self, **wanted: object) -> list[Row]:
         """The rows with these values; upper and lower case are the same."""
         return [row for row in self.rows if all(_folded(row[name]) == _folded(value) for name, value in wanted.items())]
+
+    def notes_on(self, shown: Collection[Row]) -> list[str]:
+        """The notes about rows of this table that are among those shown."""
+        return [note.text for note in self.notes if any(row in shown for row in self.where(**note.of))]
 
 
 def published(name: str) -> PublishedTable:
@@ -109,10 +122,10 @@ def _tables() -> dict[str, PublishedTable]:
     return {name: _table(**table) for name, table in content.items()}
 
 
-def _table(label: str, title: str, columns: list[str], rows: list[list[Any]], notes: list[str]) -> PublishedTable:
+def _table(label: str, title: str, columns: list[str], rows: list[list[Any]], notes: list[Row]) -> PublishedTable:
     pairs = ([tuple(value) if isinstance(value, list) else value for value in row] for row in rows)
     named = tuple(dict(zip(columns, row, strict=True)) for row in pairs)
-    return PublishedTable(label, title, tuple(columns), named, tuple(notes))
+    return PublishedTable(label, title, tuple(columns), named, tuple(Note(**note) for note in notes))
 
 
 def _folded(value: object) -> object:

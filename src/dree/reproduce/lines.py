@@ -66,7 +66,7 @@ class MetricsExperiment(Experiment, ABC):
         lines = self.lines(choice)
         rows = [self._row(line, found) for line in lines]
         notes = [
-            *(published(self.table).notes if self.table else ()),
+            *(published(self.table).notes_on([line.published for line in lines]) if self.table else ()),
             *notes_on(choice),
             *laws_of(self.runs(choice)),
             *incomplete(lines, found),
