@@ -7,6 +7,7 @@ import pytest
 from command_line import invoke
 from dree.errors import DreeError
 from dree.experiments import DEMO, RunFolder
+from dree.report.run_page import metrics_summary, write_run_page
 from run_folders import run_with_gaps
 
 LAWS = ["E", "C", "G", "U", "R", "GM"]
@@ -20,6 +21,16 @@ def test_a_table_of_metrics_names_the_base_solver_where_it_is_not_pomo(tmp_path)
     shown = invoke("metrics", *(run(tmp_path / base, base=base) for base in ("pomo", "omni")))
     assert "fine-tuning, CVRP, drift, 1000 epochs" in shown
     assert "fine-tuning (omni), CVRP, drift, 1000 epochs" in shown
+
+
+def test_the_final_table_and_the_page_of_a_run_name_the_base_solver_where_it_is_not_pomo(tmp_path):
+    for base, name in (("pomo", "fine-tuning"), ("omni", "fine-tuning (omni)")):
+        path = run(tmp_path / base, base=base)
+        (method,) = metrics_summary(path).columns[0].cells
+        assert method == name
+        page = write_run_page(path).read_text(encoding="utf-8")
+        assert f"<dd>{name}</dd>" in page
+        assert f'<th scope="col">{name}</th>' in page
 
 
 def test_a_run_that_was_never_tested_is_named_and_left_out_of_the_metrics(tmp_path):

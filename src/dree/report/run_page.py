@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 
 from dree.errors import DreeError
 from dree.experiments import RunFolder, RunSettings
-from dree.experiments.naming import method_title, stream_title
+from dree.experiments.naming import method_title, run_title, stream_title
 from dree.experiments.summary import measured
 from dree.report.curves import learning_curves
 from dree.report.gallery import examples
@@ -64,7 +64,7 @@ def write_run_page(path: str | Path) -> Path:
     facts = {
         "problem": settings.problem,
         "scenario": stream_title(settings, stream),
-        "method": method_title(settings),
+        "method": run_title(settings),
         "seed": str(settings.seed),
         "hardware": f"{manifest['hardware']['device']}, {manifest['hardware']['threads']} threads",
         "learning time": learning_time(folder),
@@ -115,4 +115,4 @@ def _rows(epochs: list[int]) -> dict[int, int]:
 
 
 def _metrics(folder: RunFolder) -> dict[str, dict[str, Value]]:
-    return {method_title(folder.settings()): dict(measured(folder).as_dict())}
+    return {run_title(folder.settings()): dict(measured(folder).as_dict())}
