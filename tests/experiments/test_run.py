@@ -167,6 +167,47 @@ def test_a_run_that_crashed_before_its_first_checkpoint_begins_again_and_says_so
         assert (run.folder.path / name).read_bytes() == (finished.folder.path / name).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("seconds", "what", "when"),
+    [
+        (0, "learn", 5),  # the sixth batch: in the middle of epoch 3
+        (1e9, "learn", 5),  # the only checkpoint is that of epoch 0
+        (1e9, "test", 1),  # of epoch 2, which is learned by then, but not logged
+    ],
+)
+def test_a_run_stopped_in_the_middle_of_an_epoch_ends_the_same_when_the_same_object_finishes_it(
+    tmp_path, finished, monkeypatch, seconds, what, when
+):
+    run = Run.start(tmp_path / "stopped", override(TINY, {"checkpoint_seconds": seconds}))
+    owner = run.learner if what == "learn" else run
+    real, calls = getattr(owner, what), []
+
+    def stopped_once(*given):
+        calls.append(given)
+        if len(calls) == when + 1:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(owner, what, stopped_once)
+    with pytest.raises(KeyboardInterrupt):
+        run.finish()
+    run.finish()
+    for name in ("metrics.jsonl", "gaps.csv", "checkpoint/000000005.safetensors"):
+        assert (run.folder.path / name).read_bytes() == (finished.folder.path / name).read_bytes()
+
+
+def test_a_run_stopped_before_its_first_checkpoint_begins_again_with_its_next_epoch(tmp_path, finished, monkeypatch):
+    run = Run.start(tmp_path / "stopped", override(TINY, {"checkpoint_seconds": 1e9}))
+    run.test()
+    run.learn_epoch()
+    monkeypatch.setattr(run.learner, "end", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run.learn_epoch()
+    assert run.learn_epoch().epoch == 1
+    assert [row["epoch"] for row in run.folder.log("metrics.jsonl")] == [1]
+    assert run.learner.batches == 2
+
+
 def test_resuming_a_finished_run_changes_nothing(finished):
     before = (finished.folder.path / "gaps.csv").read_bytes()
     Run.resume(finished.folder.path).finish()

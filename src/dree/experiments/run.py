@@ -52,13 +52,19 @@ class Run:
         self.stream, self.tests, self.held_out = material.stream, material.tests, material.held_out
         self.device = settings.torch_device()
         self.batches = settings.batches_per_epoch
+        self._say = say
+        self._pause = Pause(settings.checkpoint_seconds)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Be at the start, where nothing is learned."""
+        settings = self.settings
         method = make_method(settings.method, settings.options)
         self.learner = Learner(first_solver(settings).to(self.device), method, settings.learning, settings.seed)
         self.epoch = self.saved = 0  # complete, and in the newest checkpoint
         self.tested: list[int] = []
         self.matrix: list[list[float]] = []
-        self._say = say
-        self._pause = Pause(settings.checkpoint_seconds)
+        self._under_way = False  # whether an epoch is, or was when something stopped it
         self._testing = 0.0  # seconds of tests since the last line of timings
 
     @staticmethod
@@ -122,8 +128,10 @@ class Run:
         self.load_state_dict(state)
 
     def finish(self, watch: Watcher = lambda _: None) -> None:
-        """Learn every epoch that is left."""
+        """Learn every epoch that is left; if one was stopped on its way, from the newest checkpoint on."""
         with self.folder.locked(), companions(self.folder.path, self.settings) as together:
+            if self._under_way:
+                self._begin()
             self.learner.together = together
             self.catch_up()
             together.agreed(self.epoch)
@@ -131,20 +139,29 @@ class Run:
 
     def _go_on(self, watch: Watcher) -> None:
         """The same for each process of a run."""
-        self.folder.go_back_to(self.epoch)
+        self._cut_logs()
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
-        if self.tested:
-            self.folder.write_gaps(self.tested, self.matrix, list(self.tests))
-        else:
+        if not self.tested:
             self.test()
             self.checkpoint()
         while self.epoch < self.stream.epochs:
             watch(self.learn_epoch())
         self.learner.together.agreed(0)  # the others stay until the first has written all
 
+    def _cut_logs(self) -> None:
+        """Drop what was logged after the epoch that is complete here."""
+        self.folder.go_back_to(self.epoch)
+        if self.tested:
+            self.folder.write_gaps(self.tested, self.matrix, list(self.tests))
+
     def learn_epoch(self) -> Tested:
         """Learn the next epoch; test and checkpoint where they are due."""
+        if self._under_way:
+            self._begin()
+            self.catch_up()
+            self._cut_logs()
+        self._under_way = True
         epoch, learner, settings = self.epoch + 1, self.learner, self.settings
         if learner.together.size != settings.processes:
             raise DreeError(f"{self.folder.path} is learned by {settings.processes} processes, so only as a whole.")
@@ -171,6 +188,7 @@ class Run:
         self._testing = 0.0
         if epoch == self.stream.epochs or learner.together.agreed(self._pause.is_over()):
             self.checkpoint()
+        self._under_way = False
         return Tested(epoch, name, learned.cost, gaps)
 
     def _report(self) -> dict[str, Any]:
