@@ -123,6 +123,14 @@ def test_a_run_learns_the_batches_it_is_set_to_from_its_seed(tmp_path, monkeypat
     assert run.learner.method.options.alpha == 5.0
 
 
+def test_a_run_learned_epoch_by_epoch_is_the_same_as_a_finished_one(tmp_path, finished):
+    run = Run.start(tmp_path / "steps", TINY)
+    while run.epoch < 5:
+        run.learn_epoch()
+    for name in ("metrics.jsonl", "gaps.csv", "checkpoint/000000005.safetensors"):
+        assert (run.folder.path / name).read_bytes() == (finished.folder.path / name).read_bytes()
+
+
 def test_tests_and_gen_are_of_what_the_learner_has_proven(tmp_path, monkeypatch):
     """And Gen is the mean over instances, of which days may have different numbers."""
     run, tested = Run.start(tmp_path / "run", TINY), []

@@ -142,9 +142,6 @@ class Run:
         self._cut_logs()
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
-        if not self.tested:
-            self.test()
-            self.checkpoint()
         while self.epoch < self.stream.epochs:
             watch(self.learn_epoch())
         self.learner.together.agreed(0)  # the others stay until the first has written all
@@ -156,15 +153,19 @@ class Run:
             self.folder.write_gaps(self.tested, self.matrix, list(self.tests))
 
     def learn_epoch(self) -> Tested:
-        """Learn the next epoch; test and checkpoint where they are due."""
+        """Learn the next epoch; test and checkpoint where they are due, a new run also before its first epoch."""
+        settings = self.settings
+        if self.learner.together.size != settings.processes:
+            raise DreeError(f"{self.folder.path} is learned by {settings.processes} processes, so only as a whole.")
         if self._under_way:
             self._begin()
             self.catch_up()
             self._cut_logs()
+        if not self.tested:
+            self.test()
+            self.checkpoint()
         self._under_way = True
-        epoch, learner, settings = self.epoch + 1, self.learner, self.settings
-        if learner.together.size != settings.processes:
-            raise DreeError(f"{self.folder.path} is learned by {settings.processes} processes, so only as a whole.")
+        epoch, learner = self.epoch + 1, self.learner
         began = time.perf_counter()
         learned = learn_epoch(learner, self.stream, epoch, settings.batch_size, lambda batch: batch < self.batches)
         if learned.broken is not None:
