@@ -16,6 +16,7 @@ from dree.errors import DreeError
 from dree.evaluation.day_tests import day_tests, digest_of
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import RunFolder
+from dree.experiments.own_code import changed_code
 from dree.experiments.trained import start_record
 from dree.tasks import RecordedStream, Stream
 from dree.tasks.lade import LadeStream
@@ -71,6 +72,8 @@ def changed_since(folder: RunFolder, settings: RunSettings) -> str | None:
     manifest = folder.manifest()
     if manifest.get("start") != start_record(settings).get("start"):
         return "first weights"
+    if code := changed_code(manifest, settings):
+        return f"modules of your own ({code})"
     if settings.data is not None:
         now = _recorded_days(settings.data, str(settings.region), settings.ratio)
         return None if manifest.get("deliveries") == now else "deliveries"

@@ -20,6 +20,7 @@ from dree.experiments.companions import companions
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import CONVERTED, PRETRAINED, Onlooker, RunFolder, check_new
 from dree.experiments.material import Material, load_material
+from dree.experiments.own_code import changed_code, code_record
 from dree.experiments.pause import Pause
 from dree.experiments.trained import first_solver, start_record
 from dree.lifelong import Learner, make_method
@@ -73,7 +74,7 @@ class Run:
         path = Path(path)
         check_new(path)
         material = load_material(settings, say, bars)
-        record = material.record() | start_record(settings)
+        record = material.record() | start_record(settings) | code_record(settings)
         return Run(RunFolder.create(path, settings, record, kind), material, say)
 
     @staticmethod
@@ -95,6 +96,11 @@ class Run:
             raise DreeError(f"The solver in {folder.settings().start} is not the one with which {path} was started.")
         run = Run(folder, material, say)
         run.catch_up()
+        if run.epoch < run.stream.epochs and (changed := changed_code(manifest, folder.settings())):
+            say(
+                f"Warning: {changed} has changed since {path} was started, and what is left would be learned by the "
+                "new code. Unless the change makes no difference there, restore the old code, or start a new run."
+            )
         if not run.tested and folder.log("metrics.jsonl"):
             raise DreeError(
                 f"{path} has no checkpoint any more, so it cannot go on, and beginning again would lose its results. "
