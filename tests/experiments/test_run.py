@@ -21,6 +21,7 @@ from dree.experiments import run as run_module
 from dree.experiments.folder import FORMAT
 from dree.experiments.material import load_tests
 from dree.lifelong import FineTuning, Method
+from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.settings import override
 from small_runs import SMALL
 
@@ -452,6 +453,51 @@ def test_a_run_is_not_resumed_on_other_test_sets(finished):
     path.write_text(json.dumps(manifest))
     with pytest.raises(DreeError, match="test sets have changed"):
         Run.resume(finished.folder.path)
+
+
+def edit_settings(folder: RunFolder, changes: dict[str, object]) -> None:
+    """Another manifest, as by hand."""
+    manifest = folder.manifest()
+    for name, value in changes.items():
+        *group, last = name.split(".")
+        (manifest["settings"][group[0]] if group else manifest["settings"])[last] = value
+    (folder.path / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"epochs": 10}, "epochs was 5 and is 10"),
+        (
+            {"seed": 3, "learner.learning_rate": 1e-4},
+            "learner.learning_rate was 0.001 and is 0.0001; seed was 0 and is 3",
+        ),
+        ({"method": "dree"}, "method was fine-tuning and is dree"),
+        ({"solver.layers": 2}, "solver.layers was 1 and is 2"),
+    ],
+)
+def test_a_run_whose_settings_were_edited_does_not_go_on(finished, changes, named):
+    edit_settings(finished.folder, changes)
+    with pytest.raises(
+        DreeError, match=rf"have changed since its checkpoint was written: {named}\. .* Restore them, or"
+    ):
+        Run.resume(finished.folder.path)
+
+
+def test_settings_that_make_no_difference_may_be_edited(finished):
+    before = finished.folder.checkpoints / "000000005.safetensors"
+    content = before.read_bytes()
+    edit_settings(finished.folder, {"checkpoint_seconds": 60.0, "device": "auto"})
+    before.unlink()
+    Run.resume(finished.folder.path).finish()
+    assert before.read_bytes() == content
+
+
+def test_a_checkpoint_of_an_earlier_version_has_no_settings_and_goes_on(finished):
+    newest = load_latest(finished.folder.checkpoints)
+    del newest["settings"]
+    save_checkpoint(finished.folder.checkpoints, 5, newest)
+    assert Run.resume(finished.folder.path).epoch == 5
 
 
 def test_more_test_instances_than_there_are_is_an_error(tmp_path):

@@ -18,6 +18,7 @@ from dree.tasks import Stream, SyntheticStream
 
 IN_NAME = {"problem", "scenario", "order", "epochs", "method", "base", "seed"}  # always part of a folder's name
 NO_MATTER = {"device", "checkpoint_seconds"}  # another run, but not another result
+ELSEWHERE = {"data", "start"}  # places; what lies there is told by its content
 FLAGS = {  # settings for which `dree run` has an option of their own
     "problem": "--problem",
     "scenario": "--scenario",

@@ -23,6 +23,7 @@ from dree.experiments.material import Material, load_material
 from dree.experiments.own_code import changed_code, code_record
 from dree.experiments.pause import Pause
 from dree.experiments.trained import first_solver, start_record
+from dree.experiments.unchanged import check_settings, lasting_settings
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.lifelong.epoch import learn_epoch
@@ -50,6 +51,7 @@ class Run:
     def __init__(self, folder: RunFolder, material: Material, say: Say = print) -> None:
         self.folder = folder
         self.settings = settings = folder.settings()
+        self._lasting = lasting_settings(folder)
         self.stream, self.tests, self.held_out = material.stream, material.tests, material.held_out
         self.device = settings.torch_device()
         self.batches = settings.batches_per_epoch
@@ -268,6 +270,7 @@ class Run:
             "epoch": self.epoch,
             "tested": self.tested,
             "matrix": self.matrix,
+            "settings": self._lasting,
             "learner": learner,
             **({"others": others} if others else {}),
         }
@@ -281,6 +284,7 @@ class Run:
                 f"{self.settings.processes}. What each of them remembers cannot be dealt out anew: set processes to "
                 f"{len(others) + 1} again."
             )
+        check_settings(self.folder.path, self._lasting, state.get("settings"))
         self.epoch = self.saved = state["epoch"]
         self.tested, self.matrix = state["tested"], state["matrix"]
         self.learner.load_state_dict(state["learner"] | ({"method": others[rank - 1]} if rank else {}))

@@ -21,7 +21,7 @@ from dree.experiments.engines.base import RUNS, Job, News, Outcome, Tell
 from dree.experiments.engines.store import Store
 from dree.experiments.folder import RunFolder
 from dree.experiments.material import changed_since
-from dree.experiments.naming import NO_MATTER
+from dree.experiments.naming import ELSEWHERE, NO_MATTER
 from dree.experiments.run import Run, Tested
 from dree.files import BusyError, write_text
 from dree.lifelong.checkpoint import checkpoints, is_complete
@@ -131,7 +131,7 @@ def check_folder(path: Path, settings: RunSettings) -> RunFolder:
         raise DreeError(f"{error} {REMEDY}") from None
     ours, theirs = settings.spelled_out(), found.spelled_out()
     other = differences(theirs, ours) | differences(ours, theirs)
-    names = sorted(name for name in other if name not in NO_MATTER | {"data", "start"})  # these by what is in them
+    names = sorted(name for name in other if name not in NO_MATTER | ELSEWHERE)
     if names:
         raise DreeError(f"{path} holds a run with other settings ({', '.join(names)}). {REMEDY}")
     stale = changed_since(folder, settings)
