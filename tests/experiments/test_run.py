@@ -493,11 +493,27 @@ def test_settings_that_make_no_difference_may_be_edited(finished):
     assert before.read_bytes() == content
 
 
-def test_a_checkpoint_of_an_earlier_version_has_no_settings_and_goes_on(finished):
+@pytest.fixture
+def earlier(finished):
+    """A finished run whose checkpoint is of a version of dree that kept no settings in it."""
     newest = load_latest(finished.folder.checkpoints)
     del newest["settings"]
     save_checkpoint(finished.folder.checkpoints, 5, newest)
-    assert Run.resume(finished.folder.path).epoch == 5
+    return finished.folder
+
+
+def test_a_checkpoint_of_an_earlier_version_has_no_settings_and_goes_on(earlier):
+    assert Run.resume(earlier.path).epoch == 5
+
+
+@pytest.mark.parametrize("changes", [{"solver.layers": 2}, {"solver.width": 32}])
+@pytest.mark.parametrize("take", [Run.resume, load_solver])
+def test_a_manifest_of_another_network_than_the_checkpoints_is_refused(earlier, take, changes):
+    edit_settings(earlier, changes)
+    with pytest.raises(
+        DreeError, match=r"The checkpoint's network is not the manifest's in .*run\. Restore the settings"
+    ):
+        take(earlier.path)
 
 
 def test_more_test_instances_than_there_are_is_an_error(tmp_path):

@@ -22,7 +22,7 @@ from dree.experiments.folder import CONVERTED, PRETRAINED, Onlooker, RunFolder, 
 from dree.experiments.material import Material, load_material
 from dree.experiments.own_code import changed_code, code_record
 from dree.experiments.pause import Pause
-from dree.experiments.trained import first_solver, start_record
+from dree.experiments.trained import check_network, first_solver, start_record
 from dree.experiments.unchanged import check_settings, lasting_settings
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
@@ -285,6 +285,7 @@ class Run:
                 f"{len(others) + 1} again."
             )
         check_settings(self.folder.path, self._lasting, state.get("settings"))
+        check_network(self.folder.path, self.learner.solver, state)
         self.epoch = self.saved = state["epoch"]
         self.tested, self.matrix = state["tested"], state["matrix"]
         self.learner.load_state_dict(state["learner"] | ({"method": others[rank - 1]} if rank else {}))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from dree.errors import DreeError
 from dree.experiments.configuration import RunSettings
@@ -35,6 +36,7 @@ def load_trained(path: Path, say: Callable[[str], object] = print) -> Trained:
     folder, state = _from_file(path) if path.is_file() else _from_folder(path, say)
     settings = folder.settings()
     solver = settings.make_solver()
+    check_network(folder.path, solver, state)
     solver.load_state_dict(state["learner"].get("baseline") or state["learner"]["solver"])  # as `Learner.proven`
     method = None if folder.manifest()["kind"] in (CONVERTED, PRETRAINED) else settings.method
     return Trained(folder.path, state["epoch"], settings, solver.eval(), method)
@@ -89,15 +91,24 @@ def _start(settings: RunSettings) -> Trained:
         if ours != theirs:
             raise DreeError(f"The solver in {settings.start} has {name} {theirs}, the run has {ours}.")
     ours = settings.make_solver()
-    if _shapes(ours) != _shapes(trained.solver):
+    if _shapes(ours.state_dict()) != _shapes(trained.solver.state_dict()):
         its, runs = (asdict(solver.settings) for solver in (trained.solver, ours))
         other = "; ".join(f"its {name} is {its[name]}, the run's {runs[name]}" for name in differences(its, runs))
         raise DreeError(f"The solver in {settings.start} has another network than the run: {other or 'other weights'}.")
     return trained
 
 
-def _shapes(solver: Solver) -> dict[str, torch.Size]:
-    return {name: weights.shape for name, weights in solver.state_dict().items()}
+def check_network(path: Path, solver: Solver, state: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint in a run's folder whose weights are not of the network that the manifest says."""
+    if _shapes(solver.state_dict()) != _shapes(state["learner"]["solver"]):
+        raise DreeError(
+            f"The checkpoint's network is not the manifest's in {path}. Restore the settings (solver.*, base, problem) "
+            "in its manifest.json, or the checkpoint."
+        )
+
+
+def _shapes(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in weights.items()}
 
 
 def _from_folder(path: Path, say: Callable[[str], object]) -> tuple[RunFolder, dict[str, Any]]:
