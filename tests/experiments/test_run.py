@@ -621,6 +621,39 @@ def test_a_run_goes_on_only_with_the_solver_it_started_from(tmp_path, finished):
         Run.resume(started.folder.path)
 
 
+@pytest.mark.parametrize("method", ["fine-tuning", "mt-cumulative"])
+def test_a_run_goes_on_without_the_solver_it_started_from_until_that_is_needed(tmp_path, finished, method):
+    begin = shutil.copytree(finished.folder.path, tmp_path / "begin")
+    settings = override(TINY, {"start": str(begin), "method": method})
+    if method == "mt-cumulative":
+        settings = override(settings, {"options.segments": 5})  # a new one with every epoch
+    whole, started = Run.start(tmp_path / "whole", settings), Run.start(tmp_path / "started", settings)
+    whole.finish()
+    started.learn_epoch()
+    (tmp_path / "away").mkdir()
+    begin.rename(tmp_path / "away/begin")
+    resumed = Run.resume(started.folder.path)
+    assert resumed.epoch == 1
+    if method == "mt-cumulative":
+        with pytest.raises(
+            DreeError, match=r"started started from .*begin, which is not there, and its weights are needed"
+        ):
+            resumed.finish()
+        edit_settings(started.folder, {"start": str(tmp_path / "away/begin")})
+        resumed = Run.resume(started.folder.path)
+    resumed.finish()
+    for name in ("metrics.jsonl", "gaps.csv"):
+        assert (started.folder.path / name).read_bytes() == (whole.folder.path / name).read_bytes()
+
+
+def test_a_run_without_a_checkpoint_needs_the_solver_it_starts_from(tmp_path, finished):
+    begin = shutil.copytree(finished.folder.path, tmp_path / "begin")
+    Run.start(tmp_path / "next", override(TINY, {"start": str(begin)}))
+    shutil.rmtree(begin)
+    with pytest.raises(DreeError, match=r"next started from .*begin, which is not there, .* Put it back, or write"):
+        Run.resume(tmp_path / "next")
+
+
 @pytest.mark.parametrize(
     ("report", "words"),
     [

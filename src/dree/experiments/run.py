@@ -63,7 +63,14 @@ class Run:
         """Be at the start, where nothing is learned."""
         settings = self.settings
         method = make_method(settings.method, settings.options)
-        self.learner = Learner(first_solver(settings).to(self.device), method, settings.learning, settings.seed)
+        lost = settings.start is not None and not Path(settings.start).exists()
+        solver = settings.make_solver() if lost else first_solver(settings)
+        self.learner = Learner(solver.to(self.device), method, settings.learning, settings.seed)
+        if lost:
+            self.learner.lost_start = (
+                f"{self.folder.path} started from {settings.start}, which is not there, and its weights are needed. "
+                f"Put it back, or write its new place into settings, start, of {self.folder.path / 'manifest.json'}."
+            )
         self.epoch = self.saved = 0  # complete, and in the newest checkpoint
         self.tested: list[int] = []
         self.matrix: list[list[float]] = []
@@ -94,9 +101,9 @@ class Run:
                 f"The test sets have changed since {path} was started, so its gaps could not be compared any more. "
                 "Restore them (reinstall dree), or start a new run."
             )
-        if manifest.get("start") != start_record(folder.settings()).get("start"):
-            raise DreeError(f"The solver in {folder.settings().start} is not the one with which {path} was started.")
         run = Run(folder, material, say)
+        if not run.learner.lost_start and manifest.get("start") != start_record(run.settings).get("start"):
+            raise DreeError(f"The solver in {run.settings.start} is not the one with which {path} was started.")
         run.catch_up()
         if run.epoch < run.stream.epochs and (changed := changed_code(manifest, folder.settings())):
             say(
@@ -126,6 +133,8 @@ class Run:
     def catch_up(self) -> None:
         """Take over the newest good checkpoint, if there is one further on than this."""
         state = load_latest(self.folder.checkpoints, self._say)
+        if state is None and self.learner.lost_start:
+            raise DreeError(self.learner.lost_start)
         if state is None or state["epoch"] < self.epoch:
             return
         if "optimiser" not in state["learner"]:

@@ -58,6 +58,7 @@ class Learner:
         self._graphs = Graphs(self._flat) if self.device.type == "cuda" else None
         self._pull: Callable[[Lesson], Tensor] | None = None  # the method's, when a lesson was last captured
         self.best_only = self._graphs is not None and not method.whole_lessons  # what `attempt` gives of a lesson
+        self.lost_start = ""  # why the weights it began with are not known, where they are not
         self._first_weights = {name: tensor.clone() for name, tensor in solver.state_dict().items()}
         self.renew_optimiser()
 
@@ -221,6 +222,8 @@ class Learner:
 
     def restart(self) -> None:
         """Forget everything: the first weights again, and a new optimiser."""
+        if self.lost_start:
+            raise DreeError(self.lost_start)
         self.solver.load_state_dict(self._first_weights)
         if self.baseline is not None:
             self.baseline.load_state_dict(self._first_weights)
@@ -259,8 +262,7 @@ def reinforce(solver: Solver, lesson: Lesson) -> Tensor:
     """The base solvers' loss: REINFORCE with the lesson's baseline or, where it has none, the shared one."""
     tours, baseline = lesson.tours, lesson.baseline
     advantage = shared_baseline(tours) if baseline is None else tours.costs - baseline
-    score = solver.score(lesson.instances, tours, advantage / advantage.numel(), encoding=lesson.encoding)
-    return score.weighted
+    return solver.score(lesson.instances, tours, advantage / advantage.numel(), encoding=lesson.encoding).weighted
 
 
 def shared_baseline(tours: Tours) -> Tensor:
