@@ -10,7 +10,10 @@ import pytest
 from dree import override
 from dree.errors import DreeError
 from dree.experiments import DEMO, Run, RunFolder
+from dree.experiments import folder as folder_module
+from dree.experiments.circumstances import circumstances
 from dree.experiments.engines.work import check_folder
+from dree.experiments.folder import TakenError
 from dree.lifelong.checkpoint import checkpoints
 from small_runs import SMALL
 
@@ -45,6 +48,21 @@ def test_a_damaged_log_is_reported_with_the_number_of_its_line(tmp_path, line):
         file.write(f"{line}\n")
     with pytest.raises(DreeError, match=r"metrics\.jsonl is damaged: line 3 is not what a run writes\. Remove it\."):
         folder.log("metrics.jsonl")
+
+
+def test_of_two_runs_begun_in_one_place_at_once_the_later_is_told_that_it_is_taken(tmp_path, monkeypatch):
+    taken = tmp_path / "run"
+
+    def meanwhile(settings):
+        """The other one, between a look at the place and the writing."""
+        monkeypatch.setattr(folder_module, "circumstances", circumstances)
+        RunFolder.create(taken, settings, {})
+        return circumstances(settings)
+
+    monkeypatch.setattr(folder_module, "circumstances", meanwhile)
+    with pytest.raises(TakenError, match=rf"^{taken} exists already\. It has no checkpoint yet"):
+        RunFolder.create(taken, DEMO, {})
+    assert list(tmp_path.iterdir()) == [taken]
 
 
 def test_a_drive_without_locks_is_not_called_busy(tmp_path, monkeypatch):

@@ -99,8 +99,10 @@ class RunFolder:
             write_text(temporary / "manifest.json", json.dumps(manifest, indent=2) + "\n")
             temporary.chmod(0o755)
             temporary.rename(path)
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(temporary, ignore_errors=True)
+            if isinstance(error, OSError):
+                check_new(path)  # another process may have taken it just now
             raise
         return RunFolder(path)
 
