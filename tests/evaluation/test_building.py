@@ -12,7 +12,7 @@ from dree.errors import DreeError
 from dree.evaluation import building
 from dree.evaluation.building import Recipe, build_test, generator_seed, must_build, recipe_of, standard_recipe
 from dree.evaluation.reference import Reference, reference_costs
-from dree.tasks import principal, task_named
+from dree.tasks import Law, principal, task_named
 
 pytest.importorskip("hygese")
 
@@ -126,6 +126,28 @@ def test_a_set_that_is_there_is_kept_unless_forced(tmp_path):
     build_test(KEY, SMALL, tmp_path)
     assert not must_build(KEY, SMALL, tmp_path)
     assert must_build(KEY, SMALL, tmp_path, force=True)
+
+
+class Line(Law):
+    """Nodes on a line, whose height can be edited."""
+
+    title, size, height = "Line", 4, 0.5
+
+    def draw(self, batch, n, generator, depot_B2=None, spec="text"):
+        along = torch.rand(batch, n, generator=generator)
+        return torch.stack([along, torch.full_like(along, self.height)], -1), None if depot_B2 is None else along.long()
+
+
+def test_a_set_whose_law_was_edited_since_is_refused_until_it_is_made_again(tmp_path, monkeypatch):
+    key = SetKey("tsp", "test_building.Line4")
+    build_test(key, SMALL, tmp_path)
+    assert not must_build(key, SMALL, tmp_path)
+    monkeypatch.setattr(Line, "height", 0.25)
+    with pytest.raises(DreeError, match=r"made before test_building.Line was edited.*Make it again with: .* --force"):
+        must_build(key, SMALL, tmp_path)
+    assert must_build(key, SMALL, tmp_path, force=True)
+    build_test(key, SMALL, tmp_path)
+    assert not must_build(key, SMALL, tmp_path)
 
 
 def test_a_damaged_set_is_built_as_it_was(tmp_path):

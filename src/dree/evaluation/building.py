@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 
-from dree.data import FILES, SetKey, TestSet, find_set, user_folder, write_test
+from dree.data import FILES, SetKey, TestSet, find_set, load_set, user_folder, write_test
+from dree.data.testsets import build_command
 from dree.errors import DreeError
 from dree.evaluation.classical import HGS
 from dree.evaluation.reference import Progress, reference_costs
+from dree.problems import Instances
 from dree.tasks import SyntheticTask, law_named, task_named
 
 
@@ -95,7 +97,24 @@ def must_build(key: SetKey, recipe: Recipe, folder: Path | None = None, *, force
             f"The test set {key.name} is already there, made with {differences}. "
             "Replace it with --force, or build in another folder with --folder."
         )
+    if not force:
+        check_law(key, folder)
     return force
+
+
+def check_law(key: SetKey, folder: Path | None = None) -> None:
+    """Refuse a test set whose law, one of the user's own, draws other instances by now than the set has."""
+    stored = find_set(key, folder)
+    own = [law for law, _ in task_named(key.task, key.problem, key.spec).groups if "." in law]
+    if stored is None or not own or stored.entry.get("seed") is None:
+        return
+    kept = load_set(key, folder).instances
+    drawn = _drawn(key, len(kept), stored.entry["seed"])
+    if not all(map(torch.equal, drawn.tensors(), kept.tensors())):
+        raise DreeError(
+            f"The test set {key.name} was made before {' and '.join(own)} was edited: other instances are drawn now. "
+            f"Make it again with: {build_command([key])} --force"
+        )
 
 
 def build_test(
@@ -110,13 +129,17 @@ def build_test(
 
     The instances are what the task samples from a generator seeded by `generator_seed`.
     """
-    task = task_named(key.task, key.problem, key.spec)
-    instances = task.sample(recipe.count, torch.Generator().manual_seed(generator_seed(recipe.seed, key)))
+    instances = _drawn(key, recipe.count, recipe.seed)
     starts = [reference_costs(instances, solver, workers=workers, progress=progress) for solver in recipe.solvers]
     found = [min(same, key=lambda reference: reference.cost) for same in zip(*starts, strict=True)]
     references = torch.tensor([cost for _, cost in found], dtype=torch.float64)
     test = TestSet(key.name, key.task, instances, references, padded([actions for actions, _ in found]))
     return write_test(key, test, recipe.made(), folder or user_folder())
+
+
+def _drawn(key: SetKey, count: int, seed: int) -> Instances:
+    generator = torch.Generator().manual_seed(generator_seed(seed, key))
+    return task_named(key.task, key.problem, key.spec).sample(count, generator)
 
 
 def padded(tours: Sequence[Sequence[int]]) -> torch.Tensor:

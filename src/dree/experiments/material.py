@@ -13,6 +13,7 @@ from dree.data import FILES, SetKey, TestSet, find_set, load_set
 from dree.data.lade import load_deliveries
 from dree.data.testsets import build_command, known_entry, spec_option
 from dree.errors import DreeError
+from dree.evaluation.building import check_law
 from dree.evaluation.day_tests import day_tests, digest_of
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import RunFolder
@@ -41,10 +42,13 @@ def load_material(
     say: Say = lambda _: None,
     bars: Bars = no_bar,
     recorded: Mapping[str, Any] | None = None,
+    *,
+    new: bool = False,
 ) -> Material:
     """What a run with these settings needs; days that are not those that are `recorded` in its manifest are refused.
 
-    The references of real days are computed where they are not there yet.
+    So are, for a new run, test sets by laws that were edited since. The references of real days are computed where
+    they are not there yet.
     """
     stream = settings.stream(say, bars)
     if isinstance(stream, RecordedStream):
@@ -59,6 +63,8 @@ def load_material(
         hashes = {test.name: digest_of(test) for test in (*process.values(), *held_out.values())}
         return Material(stream, process, hashes, held_out)
     tests = _stored_tests(settings, stream)
+    for key in stored_keys(settings) if new else ():
+        check_law(key)
     return Material(stream, tests, _stored_hashes(settings, tests))
 
 

@@ -82,7 +82,7 @@ class Run:
         """A new run in a new folder."""
         path = Path(path)
         check_new(path)
-        material = load_material(settings, say, bars)
+        material = load_material(settings, say, bars, new=True)
         record = material.record() | start_record(settings) | code_record(settings)
         return Run(RunFolder.create(path, settings, record, kind), material, say)
 
