@@ -46,7 +46,9 @@ def test_a_damaged_log_is_reported_with_the_number_of_its_line(tmp_path, line):
         folder.append("metrics.jsonl", {"epoch": epoch})
     with (folder.path / "metrics.jsonl").open("a", encoding="utf-8", errors="surrogateescape") as file:
         file.write(f"{line}\n")
-    with pytest.raises(DreeError, match=r"metrics\.jsonl is damaged: line 3 is not what a run writes\. Remove it\."):
+    with pytest.raises(
+        DreeError, match=r"metrics\.jsonl is damaged: line 3 is not what a run writes\. Remove that line\."
+    ):
         folder.log("metrics.jsonl")
 
 

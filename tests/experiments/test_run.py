@@ -430,6 +430,19 @@ def test_a_half_written_log_line_is_dropped(finished):
     assert folder.log("metrics.jsonl") == rows
 
 
+def test_a_run_whose_log_lacks_a_line_says_so_and_goes_on(tmp_path):
+    run = Run.start(tmp_path / "run", TINY)
+    while run.epoch < 4:
+        run.learn_epoch()
+    log = run.folder.path / "metrics.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:1] + lines[3:]))
+    said = []
+    Run.resume(run.folder.path, said.append).finish()
+    assert [words.partition(", which")[0] for words in said] == [f"Warning: {log} has no line for epoch 2, 3"]
+    assert [row["epoch"] for row in run.folder.log("metrics.jsonl")] == [1, 4, 5]
+
+
 def test_a_run_without_a_checkpoint_has_no_solver(tmp_path):
     RunFolder.create(tmp_path / "run", TINY, {})
     with pytest.raises(DreeError, match="no checkpoint yet"):

@@ -232,7 +232,7 @@ class RunFolder:
             except ValueError:
                 row = None
             if not isinstance(row, dict) or not needed <= set(row):
-                raise DreeError(f"{path} is damaged: line {number} is not what a run writes. Remove it.")
+                raise DreeError(f"{path} is damaged: line {number} is not what a run writes. Remove that line.")
             rows.append(row)
         return rows
 

@@ -20,10 +20,10 @@ from dree.experiments.companions import companions
 from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import CONVERTED, PRETRAINED, Onlooker, RunFolder, check_new
 from dree.experiments.material import Material, load_material
-from dree.experiments.own_code import changed_code, code_record
+from dree.experiments.own_code import code_record
 from dree.experiments.pause import Pause
 from dree.experiments.trained import check_network, first_solver, start_record
-from dree.experiments.unchanged import check_settings, lasting_settings
+from dree.experiments.unchanged import check_settings, lasting_settings, warnings
 from dree.lifelong import Learner, make_method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.lifelong.epoch import learn_epoch
@@ -105,16 +105,13 @@ class Run:
         if not run.learner.lost_start and manifest.get("start") != start_record(run.settings).get("start"):
             raise DreeError(f"The solver in {run.settings.start} is not the one with which {path} was started.")
         run.catch_up()
-        if run.epoch < run.stream.epochs and (changed := changed_code(manifest, folder.settings())):
-            say(
-                f"Warning: {changed} has changed since {path} was started, and what is left would be learned by the "
-                "new code. Unless the change makes no difference there, restore the old code, or start a new run."
-            )
         if not run.tested and folder.log("metrics.jsonl"):
             raise DreeError(
                 f"{path} has no checkpoint any more, so it cannot go on, and beginning again would lose its results. "
                 "Start a new run in another folder, or delete its metrics.jsonl to begin it again."
             )
+        for words in warnings(folder, run.epoch, run.stream.epochs):
+            say(words)
         return run
 
     @staticmethod

@@ -9,6 +9,7 @@ from typing import Any
 from dree.errors import DreeError
 from dree.experiments.folder import RunFolder
 from dree.experiments.naming import ELSEWHERE, NO_MATTER
+from dree.experiments.own_code import changed_code
 from dree.settings import differences
 
 
@@ -28,3 +29,20 @@ def check_settings(path: Path, now: Mapping[str, Any], then: Mapping[str, Any] |
         f"The settings in {path / 'manifest.json'} have changed since its checkpoint was written: "
         f"{'; '.join(changed)}. A run keeps its settings. Restore them, or start a new run with the others."
     )
+
+
+def warnings(folder: RunFolder, reached: int, epochs: int) -> list[str]:
+    """What a run can go on with, after so many of its epochs, but not end as if nothing had changed; in sentences."""
+    found = []
+    if reached < epochs and (changed := changed_code(folder.manifest(), folder.settings())):
+        found.append(
+            f"Warning: {changed} has changed since {folder.path} was started, and what is left would be learned by the "
+            "new code. Unless the change makes no difference there, restore the old code, or start a new run."
+        )
+    logged = {row["epoch"] for row in folder.log("metrics.jsonl")}
+    if lacking := [str(epoch) for epoch in range(1, reached + 1) if epoch not in logged]:
+        found.append(
+            f"Warning: {folder.path / 'metrics.jsonl'} has no line for epoch {', '.join(lacking)}, which will not be "
+            "learned again. Gaps and weights are complete. Restore the file from where it was kept, if it was."
+        )
+    return found
