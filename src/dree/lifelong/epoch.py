@@ -16,7 +16,7 @@ from dree.randomness import named_generator
 from dree.tasks import Stream, SyntheticTask, Task
 
 GoOn = Callable[[int], bool]  # whether to learn one more batch, when so many of the epoch's are learned
-MOST_AT_ONCE = {"cuda": 32}  # batches that are drawn together, by device; elsewhere one
+MOST_AT_ONCE = {"cuda": 1024}  # instances that are drawn together, by device; elsewhere those of one batch
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Draws:
         self._name = (learner.seed, "instances", epoch)
         self._device = learner.device
         self._batch_size = batch_size
-        self._most = MOST_AT_ONCE.get(learner.device.type, 1)
+        self._most = max(1, MOST_AT_ONCE.get(learner.device.type, 0) // batch_size)  # batches
         self._task: Task | None = None
         self._at_once = 1  # batches in the last draw
         self._ready: list[Instances] = []
