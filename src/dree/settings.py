@@ -20,11 +20,17 @@ GROUPS = ("options", "solver", "learner")  # of which some members may be given,
 def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
     """A settings dataclass from plain values.
 
-    Unknown names and values of a wrong type are refused; `where` is the dotted path to these settings. What the class
-    names as `retired` is ignored: files of earlier versions have it.
+    Unknown names and values of a wrong type are refused, and classes that leave a setting without a default; `where` is
+    the dotted path to these settings. What the class names as `retired` is ignored: files of earlier versions have it.
     """
     if not dataclasses.is_dataclass(kind):
         raise DreeError(f"{kind.__name__} must be a frozen dataclass: what can be set, each with its default.")
+    for field in dataclasses.fields(kind):
+        if field.init and field.default is field.default_factory is dataclasses.MISSING:
+            raise DreeError(
+                f"Setting '{where}{field.name}' has no default. Give it one in {kind.__module__}.{kind.__qualname__}: "
+                "a frozen dataclass of what can be set, each with its default."
+            )
     hints = _hints(kind)
     given: dict[str, Any] = {}
     for name, value in values.items():

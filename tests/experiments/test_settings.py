@@ -161,6 +161,23 @@ def test_a_group_may_have_groups_in_it(monkeypatch):
     assert build(RunSettings, settings.spelled_out()) == settings
 
 
+def test_options_without_a_default_are_refused_with_the_name_of_their_class(monkeypatch):
+    from dataclasses import dataclass
+
+    from dree.lifelong import METHODS, FineTuning
+
+    @dataclass(frozen=True)
+    class Options:
+        rate: float
+
+    monkeypatch.setitem(METHODS, "own", type("Own", (FineTuning,), {"options_class": Options}))
+    for given in ({}, {"rate": 0.5}):
+        with pytest.raises(
+            DreeError, match=r"Setting 'options\.rate' has no default\. Give it one in test_settings\..*Options: "
+        ):
+            RunSettings(method="own", options=given)
+
+
 def test_a_small_network_makes_no_solver_larger_than_it_is():
     from dree.experiments.configuration import changed_preset
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save, save_file
 
 from dree.errors import DreeError
 from dree.lifelong import checkpoint
-from dree.lifelong.checkpoint import KINDS, checkpoints, load_checkpoint, load_latest, save_checkpoint
+from dree.lifelong.checkpoint import KINDS, checkpoints, load_checkpoint, load_latest, save_checkpoint, unstorable
 
 STATE = {
     "epoch": 3,
@@ -52,8 +52,25 @@ def test_every_type_of_tensor_comes_back(tmp_path, dtype):
 
 
 def test_a_type_that_cannot_be_kept_is_refused(tmp_path):
-    with pytest.raises(TypeError, match=r"no tensors of torch.complex64, as at /wave"):
+    with pytest.raises(
+        TypeError, match=r"cannot hold a tensor of torch\.complex64 at /wave, but only tensors, numbers"
+    ):
         save_checkpoint(tmp_path, 1, {"wave": torch.zeros(1, dtype=torch.complex64)})
+
+
+@pytest.mark.parametrize(
+    ("state", "fault"),
+    [
+        (STATE, None),
+        ({"kept": [1, {"seen": {2, 3}}]}, "a set at /kept/1/seen"),
+        ({"kept": {(1, 2): 3}}, "a tuple as a key at /kept"),
+        ({b"kept": 3}, "a bytes as a key at /"),
+        ({"kept": [torch.arange(2).numpy()]}, "a ndarray at /kept/0"),
+        (object(), "an object at /"),
+    ],
+)
+def test_what_cannot_be_kept_is_named_with_its_place(state, fault):
+    assert unstorable(state) == fault
 
 
 def test_tensors_that_share_memory_come_back_apart(tmp_path):
@@ -148,7 +165,7 @@ def test_another_file_is_refused(tmp_path):
 
 
 def test_no_code_can_be_put_into_a_checkpoint(tmp_path):
-    with pytest.raises(TypeError, match="not function at /hook"):
+    with pytest.raises(TypeError, match="cannot hold a function at /hook"):
         save_checkpoint(tmp_path, 1, {"hook": lambda: None})
 
 

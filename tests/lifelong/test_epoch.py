@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from conftest import small_solver
+from dree.errors import DreeError
 from dree.lifelong import METHODS, FineTuning, Learner, LearnerSettings, make_method
 from dree.lifelong import epoch as epoch_module
 from dree.lifelong.epoch import Draws, learn_epoch
@@ -150,6 +151,17 @@ def test_a_task_is_chosen_by_numbers_that_no_other_batch_and_no_instance_is_draw
         epoch_of(learner, epoch)
     of_instances = [first_of(named_generator(3, "instances", epoch, batch)) for epoch in (1, 2) for batch in range(3)]
     assert len({*numbers, *of_instances}) == 12
+
+
+@pytest.mark.parametrize(("choice", "fault"), [("U7", "a str"), (None, "None")])
+def test_what_is_no_task_is_refused_with_the_name_of_the_hook(choice, fault):
+    mine = type("Mine", (FineTuning,), {"choose": lambda *_: choice, "__module__": "mine"})()
+    with pytest.raises(DreeError) as caught:
+        epoch_of(Watched(method=mine), 1)
+    assert str(caught.value) == (
+        f"The hook 'choose' of the method mine.Mine returned {fault}. It must be a task: one of the stream's, such as "
+        "stream.task(epoch), or a dree.tasks.Task of your own."
+    )
 
 
 def first_of(generator) -> int:

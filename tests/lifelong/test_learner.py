@@ -325,6 +325,17 @@ def test_what_is_no_loss_is_refused_with_the_name_of_the_hook(hook, instead, los
         learner("tsp", mine).learn(random_instances("tsp", 2, 5, seed=1))
 
 
+@pytest.mark.parametrize(("state", "fault"), [({"seen": {1, 2}}, "a set at /seen"), (None, "None"), ([1], "a list")])
+def test_a_state_that_no_checkpoint_can_hold_is_refused_with_the_name_of_the_hook(state, fault):
+    mine = type("Mine", (Method,), {"state_dict": lambda _: state})()
+    with pytest.raises(DreeError) as caught:
+        learner("tsp", mine).state_dict()
+    assert str(caught.value) == (
+        f"The hook 'state_dict' of the method test_learner.Mine returned {fault}. It must be a dict of what a "
+        "checkpoint can hold: tensors, numbers, texts, None, and lists and dicts of these."
+    )
+
+
 def test_the_settings_of_a_learner_cannot_be_changed_behind_its_optimisers_back():
     learner = Learner(small_solver("tsp"), FineTuning())
     with pytest.raises(AttributeError):

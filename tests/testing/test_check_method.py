@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import dataclass
 from functools import partial
 
 import pytest
@@ -310,6 +311,15 @@ class PlainOptions(FineTuning):
     options_class = dict
 
 
+@dataclass(frozen=True)
+class Undecided:
+    rate: float
+
+
+class NoDefaults(FineTuning):
+    options_class = Undecided
+
+
 @pytest.mark.parametrize("method", [Remembering, Pulling, PullsAnewWhereNothingIsCaptured, PullsSoundly])
 def test_the_methods_that_the_broken_ones_are_made_of_keep_to_it(method):
     check_method(method, problem="tsp", within_epochs=True)
@@ -325,7 +335,7 @@ def test_the_methods_that_the_broken_ones_are_made_of_keep_to_it(method):
         (GlobalChoice, "GlobalChoice.choose draws from the global random state of random"),
         (Unrepeatable, "Two runs of Unrepeatable with one seed differ in the loss of epoch 1, batch 2"),
         (KeepsTheGraph, "a tensor with a gradient at /encoding"),
-        (KeepsASet, "holds tensors and plain values, not set at /method/sizes"),
+        (KeepsASet, r"KeepsASet.state_dict\(\) has a set at /sizes; a checkpoint holds tensors, numbers"),
         (ManyLosses, r"gives a loss of shape \[2\]; it must be a single number"),
         (NotFinite, "gives the loss nan, which is not finite"),
         (NothingYet, "gives an int, not a tensor. Return None while there is nothing to replay"),
@@ -400,6 +410,8 @@ def test_a_class_is_made_as_runs_make_it():
         check_method(TakesNoOptions)
     with pytest.raises(DreeError, match="dict must be a frozen dataclass"):
         check_method(PlainOptions)
+    with pytest.raises(DreeError, match=r"'rate' has no default. Give it one in test_check_method\.Undecided"):
+        check_method(NoDefaults)
     with pytest.raises(AssertionError, match=r"options is \{\}, which is no dataclass"):
         check_method(lambda: FineTuning({}))
     with pytest.raises(AssertionError, match=r"ForgetsItsOptions has no options: .* call super\(\).__init__"):

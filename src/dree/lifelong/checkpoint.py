@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from dree.errors import DreeError
+from dree.errors import DreeError, with_article
 from dree.files import write_bytes
 
 FORMAT = "dree-checkpoint"
@@ -37,6 +37,7 @@ KINDS = {  # a tensor's type as safetensors calls it
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
+STORABLE = "tensors, numbers, texts, None, and lists and dicts of these"
 
 
 def save_checkpoint(folder: Path, number: int, state: Mapping[str, Any]) -> Path:
@@ -49,10 +50,32 @@ def save_checkpoint(folder: Path, number: int, state: Mapping[str, Any]) -> Path
 
 def checkpoint_parts(state: Mapping[str, Any]) -> list[bytes | memoryview]:
     """The bytes of a checkpoint's file, in order; nothing large among them is copied."""
+    if fault := unstorable(state):
+        raise TypeError(f"A checkpoint cannot hold {fault}, but only {STORABLE}")
     tensors: dict[str, Tensor] = {}
     plain = _take_tensors(state, "", tensors)
     header = {"version": VERSION, "state": plain, "digest": _digest(plain, tensors)}
     return _parts(tensors, json.dumps(header))
+
+
+def unstorable(value: Any, place: str = "") -> str | None:
+    """What in a state a checkpoint cannot hold, and where that is, in words; None where it can hold everything."""
+    if isinstance(value, Tensor):
+        return None if value.dtype in KINDS else f"a tensor of {value.dtype} at {place or '/'}"
+    if isinstance(value, Mapping):
+        for key in value:
+            if not _is_plain(key):
+                return f"{with_article(type(key).__name__)} as a key at {place or '/'}"
+        inside = (unstorable(item, f"{place}/{key}") for key, item in value.items())
+    elif isinstance(value, list | tuple):
+        inside = (unstorable(item, f"{place}/{i}") for i, item in enumerate(value))
+    else:
+        return None if _is_plain(value) else f"{with_article(type(value).__name__)} at {place or '/'}"
+    return next(filter(None, inside), None)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -117,17 +140,13 @@ class UnusableError(DreeError):
 def _take_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     """The plain part of a state; its tensors go to `tensors` and leave their name behind."""
     if isinstance(value, Tensor):
-        if value.dtype not in KINDS:
-            raise TypeError(f"A checkpoint holds no tensors of {value.dtype}, as at {name}")
         tensors[name] = value.detach().cpu().contiguous()
         return {"tensor": name}
     if isinstance(value, Mapping):
         return {"dict": [[key, _take_tensors(item, f"{name}/{key}", tensors)] for key, item in value.items()]}
     if isinstance(value, list | tuple):
         return {"list": [_take_tensors(item, f"{name}/{i}", tensors) for i, item in enumerate(value)]}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise TypeError(f"A checkpoint holds tensors and plain values, not {type(value).__name__} at {name}")
+    return value
 
 
 def _put_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:

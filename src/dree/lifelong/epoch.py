@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dree.errors import DreeError
 from dree.lifelong.learner import Learner
-from dree.lifelong.methods import in_hook, suspicion
+from dree.lifelong.methods import checked_task, in_hook, suspicion
 from dree.problems import Instances
 from dree.randomness import named_generator
 from dree.tasks import Stream, SyntheticTask, Task
@@ -82,7 +82,8 @@ def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, g
     while not broken or go_on(len(broken)):
         batch = len(broken)
         with in_hook(learner.method, "choose"):
-            task = learner.method.choose(stream, epoch, named_generator(learner.seed, "task", epoch, batch))
+            chance = named_generator(learner.seed, "task", epoch, batch)
+            task = checked_task(learner.method, learner.method.choose(stream, epoch, chance))
         try:
             progress = learner.learn(draws.take(task, batch))
         except Exception as error:

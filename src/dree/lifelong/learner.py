@@ -19,7 +19,7 @@ from dree.lifelong.baseline import GreedyBaseline, mean_over_copies
 from dree.lifelong.flat import FlatParameters
 from dree.lifelong.graphs import Graphs, Work
 from dree.lifelong.learning import OPTIMISERS, LearnerSettings
-from dree.lifelong.methods import Lesson, Method, checked_loss, in_hook
+from dree.lifelong.methods import Lesson, Method, checked_loss, checked_state, in_hook
 from dree.lifelong.parallel import Together
 from dree.problems import Instances, Tours, augment
 from dree.randomness import named_generator, named_seed
@@ -238,7 +238,7 @@ class Learner:
     def state_dict(self) -> dict[str, Any]:
         """Everything that must survive an interruption, as tensors and plain values."""
         with in_hook(self.method, "state_dict"):
-            method = self.method.state_dict()
+            method = checked_state(self.method, self.method.state_dict())
         return {
             "batches": self.batches,
             "solver": self.solver.state_dict(),

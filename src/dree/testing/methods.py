@@ -144,10 +144,7 @@ class Journey:
 
     def save(self) -> Path:
         """Write a checkpoint."""
-        try:
-            return save_checkpoint(self.folder, 0, self.learner.state_dict())
-        except TypeError as error:
-            raise AssertionError(f"{self.name}.state_dict(): {error}.") from error
+        return save_checkpoint(self.folder, 0, self.learner.state_dict())
 
     def stop_and_restore(self) -> None:
         """Go on with a new learner that knows nothing but the checkpoint."""

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from dree.errors import with_article
 from dree.lifelong import Learner, Lesson, Method
+from dree.lifelong.checkpoint import STORABLE, unstorable
 from dree.lifelong.methods.base import NO_LOSS
 from dree.tasks import Stream, Task
 from dree.testing.common import global_chance_unused, require
@@ -99,7 +100,7 @@ class Observer(Method):
         return report
 
     def state_dict(self) -> dict[str, Any]:
-        """Checked to hold no gradients."""
+        """Checked to hold no gradients, and nothing that a checkpoint cannot hold."""
         state = self.method.state_dict()
         require(isinstance(state, dict), f"{self.name}.state_dict() gives a {type(state).__name__}, not a dict.")
         for path, tensor in _tensors(state, ""):
@@ -108,6 +109,8 @@ class Observer(Method):
                 f"{self.name}.state_dict() has a tensor with a gradient at {path}; it would keep a whole batch's "
                 "computation alive. Keep tensor.detach().",
             )
+        fault = unstorable(state)
+        require(fault is None, f"{self.name}.state_dict() has {fault}; a checkpoint holds {STORABLE}.")
         return state
 
     def load_state_dict(self, state: Mapping[str, Any], learner: Learner) -> None:

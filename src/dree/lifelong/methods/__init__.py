@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from dree.errors import DreeError
-from dree.lifelong.methods.base import Lesson, Method, checked_loss, in_hook, own_method, suspicion
+from dree.lifelong.methods.base import (
+    Lesson,
+    Method,
+    checked_loss,
+    checked_state,
+    checked_task,
+    in_hook,
+    own_method,
+    suspicion,
+)
 from dree.lifelong.methods.dree import DREE
 from dree.lifelong.methods.fine_tuning import FineTuning
 from dree.lifelong.methods.li import Li
@@ -51,6 +60,8 @@ __all__ = [
     "Method",
     "MultiTask",
     "checked_loss",
+    "checked_state",
+    "checked_task",
     "in_hook",
     "make_method",
     "method_class",

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from dree.errors import DreeError, with_article
+from dree.lifelong.checkpoint import STORABLE, unstorable
 from dree.problems import Instances, Tours
 from dree.tasks import Stream, Task
 
@@ -154,18 +155,49 @@ def suspicion(method: Method) -> str:
 def checked_loss(method: Method, hook: str, loss: Any) -> Tensor:
     """What a hook returned, if it is a loss: a single number, as a tensor with gradient. Its value is not looked at."""
     if not isinstance(loss, Tensor):
-        fault = with_article(type(loss).__name__)
+        fault = _kind(loss)
     elif loss.ndim:
         fault = f"a tensor of shape {list(loss.shape)}"
     elif not loss.requires_grad:
         fault = "a tensor without gradient, from which nothing is learned"
     else:
         return loss
-    name = own_method(method) or type(method).__name__
-    raise DreeError(
-        f"The hook '{hook}' of the method {name} returned {fault}. It must be a tensor that is a single number and was "
-        f"computed with learner.solver, without detach and outside of torch.no_grad(). {NO_LOSS[hook]}"
+    raise _wrong(
+        method,
+        hook,
+        fault,
+        "a tensor that is a single number and was computed with learner.solver, without detach and outside of "
+        f"torch.no_grad(). {NO_LOSS[hook]}",
     )
+
+
+def checked_task(method: Method, task: Any) -> Task:
+    """What `choose` returned, if it is a task."""
+    if isinstance(task, Task):
+        return task
+    raise _wrong(
+        method,
+        "choose",
+        _kind(task),
+        "a task: one of the stream's, such as stream.task(epoch), or a dree.tasks.Task of your own.",
+    )
+
+
+def checked_state(method: Method, state: Any) -> dict[str, Any]:
+    """What `state_dict` returned, if it is a dict and a checkpoint can hold it."""
+    fault = unstorable(state) if isinstance(state, dict) else _kind(state)
+    if fault is None:
+        return dict(state)
+    raise _wrong(method, "state_dict", fault, f"a dict of what a checkpoint can hold: {STORABLE}.")
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else with_article(type(value).__name__)
+
+
+def _wrong(method: Method, hook: str, returned: str, wanted: str) -> DreeError:
+    name = own_method(method) or type(method).__name__
+    return DreeError(f"The hook '{hook}' of the method {name} returned {returned}. It must be {wanted}")
 
 
 @contextmanager
