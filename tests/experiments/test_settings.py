@@ -52,6 +52,7 @@ def test_settings_survive_a_round_trip_through_plain_values(name):
         ({"epcohs": 5}, "Unknown setting 'epcohs'. Did you mean 'epochs'"),
         ({"solver.layer": 5}, "Did you mean 'solver.layers'"),
         ({"slover.layers": 5}, "Did you mean 'solver'"),
+        ({"learner.lr": 1e-3}, "Did you mean 'learner.learning_rate'"),
         ({"solver": 5}, "is a group of settings"),
         ({"problem": "tps"}, "Did you mean 'tsp'"),
         ({"method": "fine_tuning"}, "Did you mean 'fine-tuning'"),
