@@ -75,6 +75,48 @@ def test_abandoned_long_after_its_newest_checkpoint_it_ends_bit_identical(tmp_pa
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("seconds", "whose", "what", "when"),
+    [
+        (0, "learner", "_slope", 16),  # in the middle of an iteration, whose inner steps have changed the weights
+        (1e9, "learner", "_slope", 16),  # the only checkpoint is that of iteration 0
+        (1e9, "probe", "gaps", 1),  # the second look
+    ],
+)
+def test_stopped_in_the_middle_of_a_round_it_ends_the_same_when_the_same_object_finishes_it(
+    tmp_path, monkeypatch, seconds, whose, what, when
+):
+    Pretraining.start(tmp_path / "whole", tiny()).finish()
+    stopped = Pretraining.start(tmp_path / "stopped", tiny(checkpoint_seconds=seconds))
+    owner, calls = getattr(stopped, whose), []
+    real = getattr(owner, what)
+
+    def stopped_once(*given):
+        calls.append(given)
+        if len(calls) == when + 1:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(owner, what, stopped_once)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.finish()
+    assert 0 < stopped.iteration < 12
+    stopped.finish()
+    for name in FILES[:3]:
+        assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_a_round_that_was_stopped_on_its_way_is_learned_again_from_its_checkpoint(tmp_path, monkeypatch):
+    pretraining = Pretraining.start(tmp_path / "out", tiny(checkpoint_seconds=0))
+    pretraining.learn_round()
+    monkeypatch.setattr(pretraining.probe, "gaps", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pretraining.learn_round()
+    assert pretraining.iteration == 5
+    pretraining.learn_round()
+    assert [row["epoch"] for row in pretraining.folder.log("metrics.jsonl")] == [3, 6]
+
+
 def test_killed_it_ends_bit_identical(tmp_path):
     longer = as_options({**PRETRAINING, "iterations": 60, "curriculum": 60})
     words = ["pretrain", "omni", "--preset", "small", *longer]

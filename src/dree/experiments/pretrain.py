@@ -51,15 +51,20 @@ class Pretraining:
         run = settings.as_run()
         self.tests = {test.task: test for test in load_material(run).tests.values()}
         self.device = run.torch_device()
-        solver = run.make_solver()
-        assert isinstance(solver, Omni)
-        self.learner = MetaLearner(solver.to(self.device), settings, settings.seed)
-        self.schedule = Schedule(settings.problem, settings)
-        self.probe = Probe(settings, say)
-        self.tested: dict[str, dict[str, float]] = {}  # gaps by test task, before and after
-        self.saved = 0
         self._say = say
         self._pause = Pause(settings.checkpoint_seconds)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Be at the start, where nothing is learned."""
+        solver = self.settings.as_run().make_solver()
+        assert isinstance(solver, Omni)
+        self.learner = MetaLearner(solver.to(self.device), self.settings, self.settings.seed)
+        self.schedule = Schedule(self.settings.problem, self.settings)
+        self.probe = Probe(self.settings, self._say)
+        self.tested: dict[str, dict[str, float]] = {}  # gaps by test task, before and after
+        self.saved = 0
+        self._under_way = False  # whether a round is, or was when something stopped it
 
     @staticmethod
     def start(path: Path, settings: PretrainSettings, say: Say = print) -> Pretraining:
@@ -107,10 +112,12 @@ class Pretraining:
             self.load_state_dict(state)
 
     def finish(self, watch: Watcher = lambda _: None) -> None:
-        """Learn every iteration that is left, and test before the first and after the last."""
+        """Learn every iteration that is left, and test before the first and after the last.
+
+        If a round was stopped on its way, it goes on from the newest checkpoint.
+        """
         with self.folder.locked():
-            self.catch_up()
-            self.folder.go_back_to(self.iteration)
+            self._go_back()
             if not self.tested:
                 self.test("before")
                 self.checkpoint()
@@ -124,8 +131,18 @@ class Pretraining:
             rows = [{"task": name, **{when: self.tested[when][name] for when in self.tested}} for name in self.tests]
             write_csv(self.folder.path / TESTS, rows)
 
+    def _go_back(self) -> None:
+        """To the newest checkpoint, from a round that was stopped on its way; and drop what was logged after it."""
+        if self._under_way:
+            self._begin()
+        self.catch_up()
+        self.folder.go_back_to(self.iteration)
+
     def learn_round(self, watch: Watcher = lambda _: None) -> None:
         """Learn up to the next look at the distributions, that one included; log, and checkpoint where it is due."""
+        if self._under_way:
+            self._go_back()
+        self._under_way = True
         began, first, every = time.perf_counter(), self.iteration + 1, self.settings.refresh_every
         last = min(-(-first // every) * every, self.settings.iterations)
         totals = torch.zeros(2, device=self.device)
@@ -143,6 +160,7 @@ class Pretraining:
         self.folder.append("timings.jsonl", {"epoch": last, "seconds": time.perf_counter() - began})
         if last == self.settings.iterations or self._pause.is_over():
             self.checkpoint()
+        self._under_way = False
 
     def _check_finite(self, loss: Tensor, first: int) -> None:
         """Stop before weights that are no numbers any more are tested or saved."""
