@@ -6,11 +6,19 @@ import json
 import pytest
 import torch
 
-from dree.data import FILES, SetKey, available, load_set, testsets, user_folder
+from dree.data import FILES, SetKey, TestSet, available, load_set, testsets, user_folder, write_test
 from dree.data.testsets import INDEX, known_entry
 from dree.errors import DreeError
 from dree.evaluation import building
-from dree.evaluation.building import Recipe, build_test, generator_seed, must_build, recipe_of, standard_recipe
+from dree.evaluation.building import (
+    Recipe,
+    build_test,
+    check_law,
+    generator_seed,
+    must_build,
+    recipe_of,
+    standard_recipe,
+)
 from dree.evaluation.reference import Reference, reference_costs
 from dree.tasks import Law, principal, task_named
 
@@ -148,6 +156,33 @@ def test_a_set_whose_law_was_edited_since_is_refused_until_it_is_made_again(tmp_
     assert must_build(key, SMALL, tmp_path, force=True)
     build_test(key, SMALL, tmp_path)
     assert not must_build(key, SMALL, tmp_path)
+
+
+def test_a_law_that_leaves_the_unit_square_is_refused_before_anything_is_solved(tmp_path, monkeypatch):
+    key, words = SetKey("tsp", "test_building.Line4"), "must lie in the unit square"
+    monkeypatch.setattr(Line, "height", 1.5)
+    monkeypatch.setattr(building, "reference_costs", None)
+    for refused in (must_build, build_test):
+        with pytest.raises(
+            DreeError, match=rf"Law 'test_building\.Line' gives coordinates from .* to 1\.5; they {words}"
+        ):
+            refused(key, SMALL, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(Line, "height", float("nan"))
+    with pytest.raises(
+        DreeError, match=r"Law 'test_building\.Line' gives instances that cannot be solved\. .*not finite"
+    ):
+        build_test(key, SMALL, tmp_path)
+
+
+def test_a_set_that_nobody_knows_the_seed_of_tells_nothing_of_an_edit_but_its_law_must_be_sound(tmp_path, monkeypatch):
+    key = SetKey("tsp", "test_building.Line4")
+    instances = task_named(key.task, "tsp").sample(2, torch.Generator().manual_seed(0))
+    write_test(key, TestSet(key.name, key.task, instances, torch.ones(2, dtype=torch.float64)), {}, tmp_path)
+    check_law(key, tmp_path)
+    monkeypatch.setattr(Line, "height", -0.5)
+    with pytest.raises(DreeError, match=r"gives coordinates from -0\.5 to"):
+        check_law(key, tmp_path)
 
 
 def test_a_damaged_set_is_built_as_it_was(tmp_path):

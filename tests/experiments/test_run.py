@@ -22,7 +22,9 @@ from dree.experiments.folder import FORMAT
 from dree.experiments.material import load_tests
 from dree.lifelong import FineTuning, Method
 from dree.lifelong.checkpoint import load_latest, save_checkpoint
+from dree.problems import Instances
 from dree.settings import override
+from dree.tasks import Law
 from small_runs import SMALL
 
 TINY = override(DEMO, {**SMALL, "epochs": 5})
@@ -543,6 +545,27 @@ def build_finer(settings, count=2):
             instances = task.sample(count, torch.Generator().manual_seed(1))
             references = torch.full((count,), 2.0, dtype=torch.float64)
             write_test(key, TestSet(key.name, key.task, instances, references), {}, user_folder())
+
+
+class Wild(Law):
+    """Sound at 10 nodes, of which its test sets are; outside of the unit square with fewer of them, in mixtures."""
+
+    title, size = "Wild", 10
+
+    def draw(self, batch, n, generator, depot_B2=None, spec="text"):
+        return torch.rand(batch, n, 2, generator=generator) * (1 if n == self.size else 3), None
+
+
+def test_a_law_that_leaves_the_unit_square_in_what_is_learned_is_refused_before_anything_is_written(tmp_path):
+    key = SetKey("tsp", "test_run.Wild10")
+    instances = Instances(torch.rand(3, 10, 2))
+    write_test(key, TestSet(key.name, key.task, instances, torch.ones(3, dtype=torch.float64)), {}, user_folder())
+    settings = override(TINY, {"problem": "tsp", "order": ["U", "test_run.Wild"], "sizes": {"U": 10}})
+    with pytest.raises(
+        DreeError, match=r"Law 'test_run\.Wild' gives coordinates from 0\.\S+ to 2\.\S+; they must lie in"
+    ):
+        Run.start(tmp_path / "run", settings)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_finer_run_has_a_column_for_each_task_and_goes_on_after_an_interruption(tmp_path):

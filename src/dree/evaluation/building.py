@@ -16,7 +16,7 @@ from dree.errors import DreeError
 from dree.evaluation.classical import HGS
 from dree.evaluation.reference import Progress, reference_costs
 from dree.problems import Instances
-from dree.tasks import SyntheticTask, law_named, task_named
+from dree.tasks import LAWS, SyntheticTask, check_drawn, law_named, own_source, task_named
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def recipe_of(key: SetKey, entry: Mapping[str, Any], asked: Mapping[str, int | N
         "iterations": solver.get("iterations"),
         "restarts": solver.get("restarts", 1) if solver else None,
     }
-    values = asdict(standard_recipe(task_named(key.task, key.problem, key.spec)))
+    values = asdict(standard_recipe(_task(key)))
     for known in (made, asked):
         values |= {name: value for name, value in known.items() if value is not None}
     return Recipe(**values)
@@ -78,8 +78,11 @@ def recipe_of(key: SetKey, entry: Mapping[str, Any], asked: Mapping[str, int | N
 def must_build(key: SetKey, recipe: Recipe, folder: Path | None = None, *, force: bool = False) -> bool:
     """Whether a test set is missing or damaged, or to be replaced; one made by another recipe is not, unless forced.
 
-    Without a folder all places are meant in which `load_set` looks. Shipped sets are never replaced.
+    Without a folder all places are meant in which `load_set` looks. Shipped sets are never replaced. A law of the
+    user's own that draws what cannot be learned is refused.
     """
+    if own_source(_task(key)) is not None:
+        _drawn(key, recipe.count, recipe.seed)
     stored = find_set(key, folder)
     if stored is None:
         return True
@@ -103,14 +106,17 @@ def must_build(key: SetKey, recipe: Recipe, folder: Path | None = None, *, force
 
 
 def check_law(key: SetKey, folder: Path | None = None) -> None:
-    """Refuse a test set whose law, one of the user's own, draws other instances by now than the set has."""
+    """Refuse a test set whose law, one of the user's own, draws other instances by now than the set has.
+
+    And one whose law draws what cannot be learned, whether the set has that or not.
+    """
     stored = find_set(key, folder)
-    own = [law for law, _ in task_named(key.task, key.problem, key.spec).groups if "." in law]
-    if stored is None or not own or stored.entry.get("seed") is None:
+    own = [law for law, _ in _task(key).groups if law not in LAWS]
+    if stored is None or not own:
         return
-    kept = load_set(key, folder).instances
-    drawn = _drawn(key, len(kept), stored.entry["seed"])
-    if not all(map(torch.equal, drawn.tensors(), kept.tensors())):
+    kept, seed = load_set(key, folder).instances, stored.entry.get("seed")
+    drawn = _drawn(key, len(kept), 1 if seed is None else seed)
+    if seed is not None and not all(map(torch.equal, drawn.tensors(), kept.tensors())):
         raise DreeError(
             f"The test set {key.name} was made before {' and '.join(own)} was edited: other instances are drawn now. "
             f"Make it again with: {build_command([key])} --force"
@@ -138,8 +144,16 @@ def build_test(
 
 
 def _drawn(key: SetKey, count: int, seed: int) -> Instances:
-    generator = torch.Generator().manual_seed(generator_seed(seed, key))
-    return task_named(key.task, key.problem, key.spec).sample(count, generator)
+    """The instances of a test set; what a user's own law draws is checked."""
+    task = _task(key)
+    instances = task.sample(count, torch.Generator().manual_seed(generator_seed(seed, key)))
+    if (source := own_source(task)) is not None:
+        check_drawn(instances, source)
+    return instances
+
+
+def _task(key: SetKey) -> SyntheticTask:
+    return task_named(key.task, key.problem, key.spec)
 
 
 def padded(tours: Sequence[Sequence[int]]) -> torch.Tensor:

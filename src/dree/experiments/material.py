@@ -19,8 +19,11 @@ from dree.experiments.configuration import RunSettings
 from dree.experiments.folder import RunFolder
 from dree.experiments.own_code import changed_code
 from dree.experiments.trained import start_record
-from dree.tasks import RecordedStream, Stream
+from dree.randomness import named_generator
+from dree.tasks import RecordedStream, Stream, check_drawn, own_source
 from dree.tasks.lade import LadeStream
+
+SAMPLED = 20  # epochs of a new run, about, whose first batch is looked at where code of the user's own draws it
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ def load_material(
 ) -> Material:
     """What a run with these settings needs; days that are not those that are `recorded` in its manifest are refused.
 
-    So are, for a new run, test sets by laws that were edited since. The references of real days are computed where
-    they are not there yet.
+    So are, for a new run, test sets by laws that were edited since, and laws that draw what cannot be learned. The
+    references of real days are computed where they are not there yet.
     """
     stream = settings.stream(say, bars)
     if isinstance(stream, RecordedStream):
@@ -63,9 +66,20 @@ def load_material(
         hashes = {test.name: digest_of(test) for test in (*process.values(), *held_out.values())}
         return Material(stream, process, hashes, held_out)
     tests = _stored_tests(settings, stream)
-    for key in stored_keys(settings) if new else ():
-        check_law(key)
+    if new:
+        for key in stored_keys(settings):
+            check_law(key)
+        _check_batches(settings, stream)
     return Material(stream, tests, _stored_hashes(settings, tests))
+
+
+def _check_batches(settings: RunSettings, stream: Stream) -> None:
+    """Refuse code of the user's own that draws what cannot be learned in the first batch of some epochs."""
+    for epoch in range(1, stream.epochs + 1, max(1, stream.epochs // SAMPLED)):
+        task = stream.task(epoch)
+        if (source := own_source(task)) is not None:
+            chance = named_generator(settings.seed, "instances", epoch, 0)
+            check_drawn(task.sample(settings.batch_size, chance), source)
 
 
 def _record_of(stream: Stream) -> dict[str, Any]:

@@ -1,7 +1,16 @@
 """Tasks and streams: which instances a learner meets, and when."""
 
 from dree.tasks.laws import LAWS, SPECS, Law, law_named
-from dree.tasks.mixture import SyntheticTask, Task, capacity_for, mix, principal, task_named
+from dree.tasks.mixture import (
+    SyntheticTask,
+    Task,
+    capacity_for,
+    check_drawn,
+    mix,
+    own_source,
+    principal,
+    task_named,
+)
 from dree.tasks.recorded import RecordedStream
 from dree.tasks.streams import (
     FINER_PARTS,
@@ -33,9 +42,11 @@ __all__ = [
     "SyntheticTask",
     "Task",
     "capacity_for",
+    "check_drawn",
     "law_named",
     "make_stream",
     "mix",
+    "own_source",
     "principal",
     "resolve_order",
     "scenario_class",

@@ -15,7 +15,7 @@ from torch import Tensor
 from dree.errors import DreeError, unknown
 from dree.problems import PROBLEMS, Instances
 from dree.tasks.dice import Dice
-from dree.tasks.laws import SPECS, law_named
+from dree.tasks.laws import LAWS, SPECS, law_named
 
 
 def rounded(numerator: int, denominator: int) -> int:
@@ -119,6 +119,28 @@ class SyntheticTask(Task):
                 f"[{batch}, {n}], as two tensors."
             )
         return tuple(each for each in drawn if each is not None)
+
+
+def own_source(task: Task) -> str | None:
+    """Which code of the user's own draws a task's instances, in words: a law, or the task; None where it is dree's."""
+    if not isinstance(task, SyntheticTask):
+        return f"Task '{task.name}'"
+    own = [f"'{law}'" for law, _ in task.groups if law not in LAWS]
+    return f"Law {' or '.join(own)}" if own else None
+
+
+def check_drawn(instances: Instances, source: str) -> None:
+    """Refuse instances that cannot be solved or leave the unit square, as what code of the user's own draws may."""
+    try:
+        instances.validated()
+    except DreeError as error:
+        raise DreeError(f"{source} gives instances that cannot be solved. {error}") from None
+    low, high = instances.coords.min().item(), instances.coords.max().item()
+    if low < 0 or high > 1:
+        raise DreeError(
+            f"{source} gives coordinates from {low:.4g} to {high:.4g}; they must lie in the unit square, whose "
+            "symmetries make copies of them."
+        )
 
 
 def principal(law: str, problem: str, size: int | None = None, spec: str = "text") -> SyntheticTask:

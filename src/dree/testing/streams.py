@@ -10,7 +10,7 @@ import torch
 from dree.errors import DreeError
 from dree.problems import Instances, rules
 from dree.randomness import named_generator
-from dree.tasks import Stream, Task
+from dree.tasks import Stream, Task, check_drawn
 from dree.testing.common import global_chance_unused, require
 
 BATCH = 3
@@ -130,16 +130,7 @@ def check_task(task: Task, problem: str, where: str) -> None:
             instances.customers == task.size,
             f"{where} says that it has {task.size} customers, but samples instances with {instances.customers}.",
         )
-        try:
-            instances.validated()
-        except DreeError as error:
-            raise DreeError(f"{where}.sample gives instances that cannot be solved. {error}") from None
-        low, high = instances.coords.min().item(), instances.coords.max().item()
-        require(
-            low >= 0 and high <= 1,
-            f"{where}.sample gives coordinates from {low:.4g} to {high:.4g}; they must lie in the unit square, whose "
-            "symmetries make copies of them.",
-        )
+        check_drawn(instances, f"{where}.sample")
     pairs = zip(sample(BATCH).tensors(), sample(BATCH).tensors(), strict=True)
     require(
         all(torch.equal(one, other) for one, other in pairs),
