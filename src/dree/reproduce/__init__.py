@@ -9,7 +9,7 @@ import re
 
 from dree.errors import DreeError, unknown
 from dree.registry import named_class
-from dree.reproduce.base import Choice, Experiment, Found
+from dree.reproduce.base import Choice, Drawn, Experiment, Found
 from dree.reproduce.flops import Flops
 from dree.reproduce.lade import DriftFigures, Lade, LadeRegions, Regions
 from dree.reproduce.order1 import Ablation, BufferingFrequency, Cumulative, Finer, Hyperparameters
@@ -68,4 +68,4 @@ def _checked(path: str, own: Experiment) -> Experiment:
     return own
 
 
-__all__ = ["EXPERIMENTS", "Choice", "Experiment", "Found", "experiment"]
+__all__ = ["EXPERIMENTS", "Choice", "Drawn", "Experiment", "Found", "experiment"]

@@ -13,7 +13,6 @@ from dree.experiments import RunSettings
 from dree.experiments.engines.base import Job, Outcome
 from dree.experiments.naming import method_title
 from dree.report import save_both
-from dree.report.page import Picture
 from dree.report.paper_tables import terminal_table, write_table
 from dree.report.suite_groups import RunGroup
 from dree.report.suite_page import Suite, write_suite_page
@@ -41,7 +40,7 @@ def write_report(
         subtitle=titles if len(plan.experiments) < 4 else f"{len(plan.experiments)} tables and figures",
         tables=result.tables,
         groups=run_groups(outcomes, choice.seeds[0], choice.scale.options),
-        figures=[Picture.of(drawn.figure, drawn.caption, drawn.caption, "png") for drawn in result.figures],
+        figures=result.pictures,
         facts={
             "scale": f"{choice.scale.name}: {choice.scale.title}",
             "problems": ", ".join(choice.problems),
