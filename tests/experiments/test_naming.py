@@ -12,8 +12,35 @@ from hypothesis import strategies as st
 from command_line import invoke
 from dree.errors import DreeError
 from dree.experiments import DEMO, PRESETS, Run, RunSettings
-from dree.experiments.naming import LONGEST, check_ablation, method_title, run_command, run_name
+from dree.experiments.naming import (
+    IN_PRINT,
+    LONGEST,
+    check_ablation,
+    method_title,
+    printed_title,
+    run_command,
+    run_name,
+)
+from dree.lifelong import METHODS as KNOWN
 from dree.settings import override
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({}, "Fine-tuning"),
+        ({"method": "dree", "base": "invit"}, "DREE (invit)"),
+        ({"method": "dree", "options.without": "pir", "options.alpha": 5}, "DREE without PIR, alpha 5.0"),
+        ({"method": "llr-bc", "options.buffer_every": 100}, "LLR-BC, buffer_every 100"),
+        ({"method": "dree.lifelong.DREE", "options.without": "pir"}, "dree.lifelong.DREE without pir"),
+    ],
+)
+def test_in_print_it_is_called_as_in_the_paper(changes, title):
+    assert printed_title(override(RunSettings(), changes)) == title
+
+
+def test_every_method_of_dree_has_a_name_in_print():
+    assert IN_PRINT.keys() == KNOWN.keys()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from dree.experiments import DEMO, Run
+from dree.experiments.naming import IN_PRINT
 from dree.lifelong import METHODS
 from dree.report.comparison_page import write_comparison_page
 from dree.report.method_looks import METHOD_COLOURS, OTHERS, method_looks
@@ -68,7 +69,7 @@ def test_curves_of_runs_and_their_means_have_the_same_colours(tmp_path, names):
     curves = drawn(run_curves(list(paths.values())).subfigs[0].axes[0])
     means = drawn(mean_curves(seeds).axes[0])
     wanted = {"dree": METHOD_COLOURS["dree"], "fine-tuning": METHOD_COLOURS["fine-tuning"], OWN: OTHERS[0]}
-    assert curves == wanted
+    assert curves == {IN_PRINT.get(name, name): colour for name, colour in wanted.items()}
     assert means == {f"{name}, on average": colour for name, colour in wanted.items()}
 
 

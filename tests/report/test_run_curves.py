@@ -40,7 +40,17 @@ def test_each_problem_has_a_column_each_task_a_strip_and_each_method_a_line(tmp_
         assert lines(tsp.axes[column]) == [[30.0, 20.0, 9.0 + column]]
     ours, theirs = cvrp.axes[0].get_lines()[2], tsp.axes[0].get_lines()[0]
     assert ours.get_color() == theirs.get_color()  # one method, one colour
-    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["fine-tuning", OWN]
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["Fine-tuning", OWN]
+
+
+def test_a_legend_has_methods_as_the_paper_writes_them(tmp_path):
+    changes = {
+        "a": {"method": "dree"},
+        "b": {"method": "llr-bc"},
+        "c": {"method": "dree", "options": {"without": "ee"}},
+    }
+    figure = run_curves([run(tmp_path / name, 5.0, **each) for name, each in changes.items()])
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:3] == ["DREE", "LLR-BC", "DREE without EE"]
 
 
 def test_grey_is_where_the_task_is_active(tmp_path):

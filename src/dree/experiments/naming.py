@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
@@ -38,6 +38,15 @@ FLAGS = {  # settings for which `dree run` has an option of their own
 ALWAYS = ("problem", "order", "method", "seed")  # part of a command even where they are the preset's
 LADE_ALWAYS = ("scenario", "data", "region", "method", "seed")  # the same for real days
 OF_STREAM = ("problem", "scenario", "order", "epochs", "spec", "sizes", "region", "ratio")  # what a stream is made of
+# Methods as the paper writes them, for its tables and for figures; elsewhere they are called by what `--method` takes.
+IN_PRINT = {
+    "mt-ref": "MT-Ref",
+    "fine-tuning": "Fine-tuning",
+    "li": "Li",
+    "llr-bc": "LLR-BC",
+    "dree": "DREE",
+    "mt-cumulative": "MT-cu",
+}
 LONGEST = 160  # characters; file systems take 255
 
 
@@ -54,9 +63,21 @@ def run_title(settings: RunSettings) -> str:
     return method_title(settings) + (f" ({settings.base})" if settings.base != RunSettings.base else "")
 
 
-def run_labels(paths: Sequence[Path], settings: Sequence[RunSettings]) -> list[str]:
+def printed_title(settings: RunSettings) -> str:
+    """The same in print: `DREE without PIR (invit)`; a method of a user's own is called by its path there, too."""
+    title = run_title(settings)
+    if settings.method not in IN_PRINT:
+        return title
+    title = IN_PRINT[settings.method] + title.removeprefix(settings.method)
+    without = settings.options.get("without")
+    return title.replace(f" without {without}", f" without {without.upper()}") if without else title
+
+
+def run_labels(
+    paths: Sequence[Path], settings: Sequence[RunSettings], title: Callable[[RunSettings], str] = run_title
+) -> list[str]:
     """Runs are called by their methods, or by their folders where a method occurs twice with one problem."""
-    methods = [(each.problem, run_title(each)) for each in settings]
+    methods = [(each.problem, title(each)) for each in settings]
     if len(set(methods)) == len(methods):
         return [method for _, method in methods]
     names = [path.resolve().name for path in paths]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from dree.errors import DreeError
 from dree.experiments import RunFolder, RunSettings
-from dree.experiments.naming import method_title, other_stream, run_labels
+from dree.experiments.naming import method_title, other_stream, printed_title, run_labels
 from dree.experiments.summary import own_columns
 from dree.report.curves import (
     add_legend,
@@ -48,7 +48,7 @@ def run_curves(paths: Sequence[Path]) -> Figure:
     runs = [read_run(path) for path in paths]
     if not runs:
         raise DreeError("There are no runs to draw: give at least one run's folder.")
-    labels = run_labels([run.path for run in runs], [run.settings for run in runs])
+    labels = run_labels([run.path for run in runs], [run.settings for run in runs], printed_title)
     problems = list(dict.fromkeys(run.settings.problem for run in runs))
     strips = max(len(run.gaps) for run in runs)
     looks = method_looks({label: method_title(run.settings) for label, run in zip(labels, runs, strict=True)})

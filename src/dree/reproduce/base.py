@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from dree.bars import Bars, Say, no_bar
 from dree.experiments import RunSettings
 from dree.experiments.configuration import LADE
-from dree.experiments.naming import keyed_name
+from dree.experiments.naming import IN_PRINT, keyed_name
 from dree.experiments.summary import RunMetrics, run_metrics
 from dree.experiments.tables import PaperTable
 from dree.reproduce.scales import SCALES, Scale
@@ -20,7 +20,7 @@ from dree.tasks import ORDERS
 
 PROBLEMS = ("cvrp", "tsp")
 REFERENCE = "mt-ref"  # the method that is no competitor: it learns all tasks at once
-TITLES = {REFERENCE: "MT-Ref", "fine-tuning": "Fine-tuning", "li": "Li", "llr-bc": "LLR-BC", "dree": "DREE"}
+TITLES = {method: IN_PRINT[method] for method in (REFERENCE, "fine-tuning", "li", "llr-bc", "dree")}
 SPECIFICATIONS = {"text": "the laws of the paper's text", "official": "the laws of the official code"}
 LIFELONG = {method: title for method, title in TITLES.items() if method != REFERENCE}
 
