@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from command_line import invoke
+from conftest import random_instances
+from dree.data import SetKey, TestSet, user_folder, write_test
 from dree.errors import DreeError
 from dree.experiments import Run, RunFolder
 from dree.report.comparison_page import write_comparison_page
@@ -51,6 +54,16 @@ def test_its_solver_can_be_evaluated_on_the_tasks_that_are_here(tmp_path):
     run = recorded(tmp_path / "run", LAWS, scenario="gone.ThereAndBack")
     invoke("evaluate", run, "--limit", 1, "--json", tmp_path / "result.json")
     assert json.loads((tmp_path / "result.json").read_text())["rows"]
+
+
+def test_its_solver_can_be_evaluated_on_the_test_sets_of_a_law_that_is_not_here(tmp_path):
+    run = recorded(tmp_path / "run", ["U", "gone.Road"], order=["U", "gone.Road"])
+    key = SetKey("tsp", "gone.Road30")
+    test = TestSet(key.name, key.task, random_instances("tsp", 2, 30, seed=1), torch.ones(2, dtype=torch.float64))
+    write_test(key, test, {"seed": 1}, user_folder())
+    assert "Warning" not in invoke("evaluate", run, "--limit", 1, "--json", tmp_path / "result.json")
+    rows = json.loads((tmp_path / "result.json").read_text())["rows"]
+    assert "gone.Road30" in [row["task"] for row in rows]
 
 
 def test_it_can_be_kept_and_has_its_line_and_command_on_the_page(gone, tmp_path):

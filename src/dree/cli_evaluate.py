@@ -152,18 +152,22 @@ def _tests(trained: Trained, spec: str | None, limit: int | None) -> list[TestSe
     from dree.data import SetKey, load_set
     from dree.experiments import RunFolder
     from dree.experiments.material import check_there, load_material
+    from dree.experiments.unchanged import law_warnings
     from dree.tasks import ORDERS, SyntheticStream
 
-    settings, stream = trained.settings, RunFolder(trained.run).stream()
+    folder = RunFolder(trained.run)
+    settings, stream = trained.settings, folder.stream()
     if isinstance(stream, SyntheticStream):
         sizes = {law: stream.principal(law).size for law in (*stream.order, *ORDERS[1])}
         keys = [SetKey(settings.problem, f"{law}{size}", spec or settings.spec) for law, size in sizes.items()]
         check_there(keys)
+        for words in law_warnings(folder, keys):
+            say(words)
         tests = [load_set(key) for key in keys]
     elif spec is not None:
         raise DreeError("--spec says by which laws synthetic tasks are made, and this run is on real days.")
     else:
-        material = load_material(settings, say, bar, RunFolder(trained.run).manifest())
+        material = load_material(settings, say, bar, folder.manifest())
         tests = [*material.tests.values(), *material.held_out.values()]
     for test in tests:
         if limit is not None and limit > len(test.instances):

@@ -9,13 +9,19 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import torch
 
+from command_line import invoke
+from dree.data import SetKey, TestSet, user_folder, write_test
+from dree.evaluation.building import generator_seed
 from dree.experiments import DEMO, Run, RunFolder
 from dree.experiments.engines.base import Job
 from dree.experiments.engines.work import carry_out_one
 from dree.experiments.own_code import code_record
 from dree.lifelong import method_class
 from dree.settings import override
+from dree.tasks import task_named
+from dree.tasks.laws import _own_law
 from small_runs import SMALL
 
 CODE = """
@@ -27,7 +33,8 @@ from dree.tasks.laws import Uniform
 class Mine(Method): pass
 class Net(POMO): pass
 class Way(DriftStream): pass
-class Even(Uniform): pass
+class Even(Uniform):
+    pass
 """
 SETTINGS = {**SMALL, "epochs": 5, "method": "my_code.Mine"}
 
@@ -39,13 +46,18 @@ def module(tmp_path, monkeypatch) -> Path:
     path = tmp_path / "my_code.py"
     path.write_text(CODE)
     yield path
-    sys.modules.pop("my_code", None)
+    forget()
 
 
 def edit(module: Path) -> None:
     """Another content, for whoever imports it next, as another process would."""
     module.write_text(module.read_text() + "# edited\n")
+    forget()
+
+
+def forget() -> None:
     sys.modules.pop("my_code", None)
+    _own_law.cache_clear()
     importlib.invalidate_caches()
 
 
@@ -112,6 +124,29 @@ def test_a_reproduction_does_not_take_a_run_of_the_old_code_for_one_of_the_new(t
 @pytest.mark.usefixtures("module")
 def test_it_may_be_a_method_a_solver_a_scenario_or_a_law(name, value):
     assert list(code_record(override(DEMO, {"sizes": {}, name: value}))["code"]) == ["my_code"]
+
+
+def test_an_evaluation_says_that_a_law_was_edited_since_its_run_and_its_test_set_were_made(tmp_path, module):
+    laws = {"order": ["U", "my_code.Even"], "sizes": {**DEMO.sizes, "my_code.Even": 10}, "problem": "tsp"}
+    key = SetKey("tsp", "my_code.Even10")
+    instances = task_named(key.task, "tsp").sample(3, torch.Generator().manual_seed(generator_seed(1, key)))
+    test = TestSet(key.name, key.task, instances, torch.ones(3, dtype=torch.float64))
+    write_test(key, test, {"seed": 1}, user_folder())
+    path = tmp_path / "run"
+    Run.start(path, override(DEMO, {**SETTINGS, "method": "fine-tuning", "epochs": 1, **laws})).finish()
+
+    def said() -> str:
+        return " ".join(invoke("evaluate", path, "--limit", 1, "--device", "cpu").split())
+
+    edited = f"Warning: my_code has changed since {path} was started, whose solver has learned from what the old code"
+    built = "Warning: The test set tsp-my_code.Even10-text was made before my_code.Even was edited: other instances"
+    assert "Warning" not in said()
+    edit(module)  # what is drawn stays the same
+    assert (edited in (shown := said()), built in shown) == (True, False)
+    module.write_text(CODE + "    def draw(self, *given): return super().draw(*given)[0] / 2, None\n")
+    edit(module)
+    assert (edited in (shown := said()), built in shown) == (True, True)
+    assert "The gaps shown here are those on the set as it is." in shown
 
 
 def test_what_comes_with_dree_has_no_digest_nor_has_what_is_in_no_file(monkeypatch, module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,7 @@ def code_record(settings: RunSettings) -> dict[str, Any]:
     kinds: list[type] = [method_class(settings.method), solver_class(settings.base)]
     if settings.scenario != LADE:
         kinds.append(scenario_class(settings.scenario))
-    if isinstance(settings.order, list):
-        kinds += [type(law_named(name)) for name in settings.order]
-    digests = {kind.__module__: _digest(kind) for kind in kinds if not kind.__module__.startswith("dree.")}
-    known = {module: digest for module, digest in digests.items() if digest is not None}
+    known = _digests([*kinds, *_laws(settings)])
     return {"code": known} if known else {}
 
 
@@ -32,6 +29,22 @@ def changed_code(manifest: Mapping[str, Any], settings: RunSettings) -> str:
     """The modules that are not as a manifest has them, in words; one that has none tells nothing."""
     then, now = manifest.get("code", {}), code_record(settings).get("code", {})
     return ", ".join(sorted(module for module in then if now.get(module) != then[module]))
+
+
+def changed_laws(manifest: Mapping[str, Any], settings: RunSettings) -> str:
+    """The same of the laws alone, for whoever tests and does not learn: no other module need be there."""
+    then, now = manifest.get("code", {}), _digests(_laws(settings))
+    return ", ".join(sorted(module for module in now if module in then and now[module] != then[module]))
+
+
+def _laws(settings: RunSettings) -> list[type]:
+    return [type(law_named(name)) for name in settings.order] if isinstance(settings.order, list) else []
+
+
+def _digests(kinds: Iterable[type]) -> dict[str, str]:
+    """By module, of classes that do not come with dree and whose source is in a file."""
+    digests = {kind.__module__: _digest(kind) for kind in kinds if not kind.__module__.startswith("dree.")}
+    return {module: digest for module, digest in digests.items() if digest is not None}
 
 
 @cache  # by class: a module that is edited after it was imported is, as long as it is not reloaded, what it was

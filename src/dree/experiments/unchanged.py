@@ -1,15 +1,17 @@
-"""Whether a run that is to go on is still the one of which its checkpoint is."""
+"""Whether a run that is to go on is still the one of which its checkpoint is, and is tested on what it has learned."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dree.data import SetKey
 from dree.errors import DreeError
+from dree.evaluation.building import check_law
 from dree.experiments.folder import RunFolder
 from dree.experiments.naming import ELSEWHERE, NO_MATTER
-from dree.experiments.own_code import changed_code
+from dree.experiments.own_code import changed_code, changed_laws
 from dree.settings import differences
 
 
@@ -45,4 +47,27 @@ def warnings(folder: RunFolder, reached: int, epochs: int) -> list[str]:
             f"Warning: {folder.path / 'metrics.jsonl'} has no line for epoch {', '.join(lacking)}, which will not be "
             "learned again. Gaps and weights are complete. Restore the file from where it was kept, if it was."
         )
+    return found
+
+
+def law_warnings(folder: RunFolder, keys: Sequence[SetKey]) -> list[str]:
+    """Why gaps on some test sets may be others than the run's laws, where they are the user's own, would give now.
+
+    Of laws that are not here nothing is known.
+    """
+    try:
+        changed = changed_laws(folder.manifest(), folder.settings())
+    except DreeError:
+        return []
+    found = []
+    if changed:
+        found.append(
+            f"Warning: {changed} has changed since {folder.path} was started, whose solver has learned from what the "
+            "old code drew."
+        )
+    for key in keys:
+        try:
+            check_law(key)
+        except DreeError as error:
+            found.append(f"Warning: {error} The gaps shown here are those on the set as it is.")
     return found
