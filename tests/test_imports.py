@@ -16,7 +16,7 @@ import dree
 SOURCE = Path(__file__).parents[1] / "src" / "dree"
 LAYERS = [
     {"errors"},
-    {"bars", "files", "randomness", "registry", "settings"},
+    {"bars", "files", "randomness", "registry", "settings", "turns"},
     {"compiled", "cuda", "kernels"},
     {"problems"},
     {"tasks", "solvers"},

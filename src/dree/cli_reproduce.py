@@ -47,7 +47,7 @@ def reproduce(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     engine: Annotated[str, typer.Option(help="Where runs are carried out: local, or ray.")] = "local",
     workers: Annotated[int | None, typer.Option(help="local, no GPU: processes (default: one for each core).")] = None,
-    share: Annotated[int, typer.Option(help="Runs that share a GPU.")] = 1,
+    share: Annotated[int, typer.Option(help="Runs that share a GPU, in turns.")] = 1,
     gpus: Annotated[int, typer.Option(help="GPUs that each run has, learned by a process on each.")] = 1,
     address: Annotated[str | None, typer.Option(help="ray: the cluster, such as auto (default: a local one).")] = None,
     store: Annotated[str | None, typer.Option(help="ray: where runs are gathered, as fsspec names it.")] = None,

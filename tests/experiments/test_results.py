@@ -22,6 +22,7 @@ def kept(
     device: str = "A GPU",
     precision: str = "bf16",
     tested: tuple[int, ...] = (0, 100),
+    at_once: int = 1,
     **settings: object,
 ) -> RunFolder:
     """A kept run of 100 epochs with gaps of 9 at first and `last` in the end, by default on a GPU."""
@@ -30,7 +31,7 @@ def kept(
     run_with_gaps(path, [[9.0] * 6, [last] * 6], list(tested), laws, **{"epochs": 100, **settings})
     folder = RunFolder(path)
     manifest = folder.manifest()
-    manifest["hardware"] |= {"device": device, "precision": precision}
+    manifest["hardware"] |= {"device": device, "precision": precision, "at_once": at_once}
     (path / "manifest.json").write_text(json.dumps(manifest))
     return folder
 
@@ -158,6 +159,15 @@ def test_options_settings_hardware_and_precision_make_lines_of_their_own(tmp_pat
     }
     assert next(iter(found)) == "fine-tuning"
     assert list(found)[-1] == "dree.lifelong.FineTuning"
+
+
+def test_runs_that_took_turns_have_times_of_their_own(tmp_path):
+    kept(tmp_path / "group/alone")
+    kept(tmp_path / "group/of three", seed=1, at_once=3)
+    assert {line.label: line.device for line in lines(tmp_path)} == {
+        "fine-tuning, A GPU": "A GPU",
+        "fine-tuning, A GPU (3 runs at once)": "A GPU (3 runs at once)",
+    }
 
 
 def test_what_all_runs_of_a_table_have_set_is_said_once(tmp_path):

@@ -20,7 +20,7 @@ class Device:
         self.did, self.numbers = [], itertools.count(1)
         self.CUDAGraph = lambda: SimpleNamespace(
             register_generator_state=lambda generator: self.did.append("generator"),
-            capture_begin=lambda pool: self.did.append(f"begin {pool}"),
+            capture_begin=lambda pool, capture_error_mode: self.did.append(f"begin {pool} {capture_error_mode}"),
             capture_end=lambda: self.did.append("end"),
         )
         self.now = self.make_stream("now")
@@ -65,7 +65,16 @@ def test_work_is_done_once_as_it_is_and_once_for_the_record_after_room_is_made(m
     _, result = capture(lambda: device.did.append("work") or 7, device.make_stream("side"), 3, torch.Generator())
     assert result == 7
     before = ["generator", "side waits for now", "on side", "work", "wait"]
-    assert device.did == [*before, *freed, "clear", "begin 3", "work", "end", "clear", "now waits for side"]
+    assert device.did == [
+        *before,
+        *freed,
+        "clear",
+        "begin 3 thread_local",
+        "work",
+        "end",
+        "clear",
+        "now waits for side",
+    ]
 
 
 def test_a_capture_that_fails_is_ended(monkeypatch):
@@ -78,7 +87,7 @@ def test_a_capture_that_fails_is_ended(monkeypatch):
 
     with pytest.raises(ValueError, match="second time"):
         capture(work, device.make_stream("side"), 3)
-    assert device.did[-3:] == ["begin 3", "end", "clear"]
+    assert device.did[-3:] == ["begin 3 thread_local", "end", "clear"]
     assert gc.isenabled()
 
 

@@ -15,6 +15,7 @@ import torch
 
 from dree.experiments.configuration import RunSettings
 from dree.solvers.precision import precision_on
+from dree.turns import at_once
 
 NUMERIC = ("dree", "torch", "numba", "numpy")  # packages on which a run's numbers depend
 
@@ -33,6 +34,7 @@ def circumstances(settings: RunSettings) -> dict[str, Any]:
             "machine": platform.machine(),
             "threads": torch.get_num_threads(),
             "precision": precision_on(device, settings.learning.precision, learning=True),
+            **({"at_once": at_once()} if at_once() > 1 else {}),  # runs that take turns on the device
         },
     }
 

@@ -126,7 +126,7 @@ def _result(runs: Sequence[RunMetrics], shared: Mapping[str, Any]) -> Result:
         times=_times(timings, first.epoch),
         published_seconds=_published_seconds(first) if first.published and as_published else None,
         peak_bytes=max(peaks, default=None),
-        device=folders[0].manifest()["hardware"]["device"],
+        device=_device(folders[0]),
         precision=learned_in(folders[0]),
         replays=_replays(first, [row for folder in folders for row in folder.log("metrics.jsonl")]),
         libraries=tuple(library_gaps(folder) for folder in folders),
@@ -186,9 +186,15 @@ def _rank(run: RunMetrics) -> tuple[int, str, str, bool, int, str]:
 def _line(run: RunMetrics) -> tuple[str, ...]:
     """What the runs of one line have in common; a run that is not finished has a line of its own."""
     folder = RunFolder(run.run)
-    device = folder.manifest()["hardware"]["device"]
     alone = "" if run.finished else run.run.name
-    return _without_seed(run), run.kind.tests, device, learned_in(folder), alone
+    return _without_seed(run), run.kind.tests, _device(folder), learned_in(folder), alone
+
+
+def _device(folder: RunFolder) -> str:
+    """The device, and among how many runs that took turns on it this was one, where it was."""
+    hardware = folder.manifest()["hardware"]
+    several = f" ({hardware['at_once']} runs at once)" if hardware.get("at_once", 1) > 1 else ""
+    return f"{hardware['device']}{several}"
 
 
 def _without_seed(run: RunMetrics) -> str:

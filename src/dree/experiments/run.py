@@ -29,6 +29,7 @@ from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.lifelong.epoch import learn_epoch
 from dree.lifelong.methods import in_hook, own_method, suspicion
 from dree.lifelong.parallel import Together
+from dree.turns import others_turn
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,8 @@ class Run:
         with self._pause.writing():
             state = self.state_dict()
             if self.learner.together.rank == 0:
-                save_checkpoint(self.folder.checkpoints, self.epoch, state)
+                with others_turn():
+                    save_checkpoint(self.folder.checkpoints, self.epoch, state)
         self.saved = self.epoch
 
     def state_dict(self) -> dict[str, Any]:

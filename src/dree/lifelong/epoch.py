@@ -14,6 +14,7 @@ from dree.lifelong.methods import checked_task, in_hook, suspicion
 from dree.problems import Instances
 from dree.randomness import named_generator
 from dree.tasks import Stream, SyntheticTask, Task
+from dree.turns import Pace
 
 GoOn = Callable[[int], bool]  # whether to learn one more batch, when so many of the epoch's are learned
 MOST_AT_ONCE = {"cuda": 1024}  # instances that are drawn together, by device; elsewhere those of one batch
@@ -78,7 +79,7 @@ def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, g
     learner.begin(stream, epoch)
     totals = torch.zeros(2, device=learner.device)
     broken: list[Tensor] = []
-    draws = Draws(learner, epoch, batch_size)
+    draws, pace = Draws(learner, epoch, batch_size), Pace(learner.device)
     while not broken or go_on(len(broken)):
         batch = len(broken)
         with in_hook(learner.method, "choose"):
@@ -99,7 +100,9 @@ def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, g
         totals += torch.stack([progress.loss, progress.cost])
         own = progress.own if learner.together.size == 1 else progress.loss  # of others' own losses nothing is known
         broken.append(~torch.stack([progress.loss, own]).isfinite())
+        pace.launched()
     learner.end(stream, epoch)
+    pace.arrive()
     return Epoch.of(totals, broken)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from dree.turns import others_turn
+
 
 class Reading:
     """Scalars on their way to the host."""
@@ -26,5 +28,6 @@ class Reading:
     def values(self) -> list[float]:
         """The numbers, as soon as the device has them."""
         if self._read is not None:
-            self._read.synchronize()
+            with others_turn():
+                self._read.synchronize()
         return self._numbers.tolist()

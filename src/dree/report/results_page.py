@@ -35,8 +35,9 @@ Gaps to the reference costs in per cent; smaller is better.
 
 Several seeds: their mean ± standard deviation, of a population. Times are by the clock: `s/epoch` to learn an epoch, on
 average and without tests, `learning` all epochs, `tests` all tests, where that was recorded; processes that share a
-device slow each other down. `GPU memory` is the most that was in use at once. "Published" are the paper's numbers, its
-times those of an NVIDIA A100, given only where every setting is the paper's. Curves are means over the seeds.
+device slow each other down. `GPU memory` is the most that was in use at once. Where runs took turns on a device ("3
+runs at once"), its time and memory went to all of them. "Published" are the paper's numbers, its times those of an
+NVIDIA A100, given only where every setting is the paper's. Curves are means over the seeds.
 """
 
 

@@ -36,7 +36,7 @@ def capture(
         stream.synchronize()
         _make_room()
         with _uncollected(), _own_workspaces():
-            graph.capture_begin(pool=pool)
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")  # others may wait for the device
             try:
                 result = work()
             finally:

@@ -30,6 +30,13 @@ class Fatal(FineTuning):
         os.kill(os.getpid(), signal.SIGSEGV)
 
 
+class Leaving(FineTuning):
+    """A method that ends the program, as a user's own code may."""
+
+    def begin(self, *_: object) -> None:
+        sys.exit(3)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> dict[str, bytes]:
     return uninterrupted(tmp_path_factory.mktemp("whole"), small_jobs())
@@ -119,10 +126,46 @@ def test_a_job_that_fails_does_not_keep_others(tmp_path):
 def test_workers_are_for_gpus_where_there_are_some():
     job = Job("job", small(device="auto"))
     engine = LocalEngine(devices=["0", "3", "5"], share=2)
-    assert [slot.devices for slot in engine.slots([job])] == [("0",), ("3",), ("5",)] * 2
+    assert [(slot.devices, slot.runs) for slot in engine.slots([job])] == [(("0",), 2), (("3",), 2), (("5",), 2)]
+    assert {(slot.devices, slot.runs) for slot in engine.slots([Job("job", small(device="cpu"))])} == {((), 1)}
     pair = Job("pair", small(device="auto", processes=2))
-    assert [slot.devices for slot in engine.slots([job, pair])] == [("0", "3")] * 2
-    assert {slot.devices for slot in engine.slots([Job("job", small(device="cpu"))])} == {()}
+    assert [slot.devices for slot in LocalEngine(devices=["0", "3", "5"]).slots([job, pair])] == [("0", "3")]
+    with pytest.raises(DreeError, match="Runs of 2 GPUs each cannot share these"):
+        engine.slots([job, pair])
+
+
+def sharing(runs: int) -> LocalEngine:
+    """One worker that has several runs at once, as on a GPU."""
+    engine = LocalEngine()
+    engine.slots = lambda jobs: [Slot(threads=1, runs=runs)]  # type: ignore[method-assign]
+    return engine
+
+
+def test_runs_that_take_turns_are_as_if_each_was_alone(tmp_path):
+    jobs = [*small_jobs(), Job("third", small(method="llr-bc", problem="tsp"))]
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    sharing(1).carry_out(jobs, alone, lambda _: None)
+    news: list[News] = []
+    outcomes = sharing(2).carry_out(jobs, shared, news.append)
+    assert [each.error for each in outcomes] == [None] * 3
+    assert content(shared, jobs) == content(alone, jobs)
+    order = [(each.job, each.epoch) for each in news]
+    assert order.index(("second", 2)) < order.index(("first", EPOCHS)), "they do not go on together"
+    assert order.index(("third", 0)) > min(order.index((name, EPOCHS)) for name in ("first", "second")), "three at once"
+    manifests = [(shared / RUNS / job.name / "manifest.json").read_text() for job in jobs]
+    assert all('"at_once": 2' in each for each in manifests)
+
+
+def test_a_run_that_takes_the_worker_with_it_does_so_alone_the_next_time(tmp_path, whole):
+    first, second = small_jobs()
+    fatal = Job("fatal", small(method=f"{__name__}.Fatal", batches=2))
+    leaving = Job("leaving", small(method=f"{__name__}.Leaving", batches=2))
+    outcomes = sharing(3).carry_out([first, fatal, leaving, second], tmp_path, lambda _: None)
+    errors = {each.job.name: each.error for each in outcomes}
+    assert "SIGSEGV" in errors["fatal"]
+    assert "ended with exit code 1" in errors["leaving"]
+    assert (errors["first"], errors["second"]) == (None, None)
+    assert content(tmp_path, [first, second]) == whole
 
 
 def test_without_gpus_there_is_a_worker_for_each_core():

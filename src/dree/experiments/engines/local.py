@@ -1,10 +1,14 @@
-"""Many jobs on this machine: worker processes side by side, each of which takes one job after another."""
+"""Many jobs on this machine: worker processes side by side, each of which takes one job after another.
+
+On a GPU a worker may have several at once, which take turns: GPUs serve processes one after the other, but what one
+process has them do side by side.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -27,13 +31,15 @@ class Slot:
 
     devices: tuple[str, ...] = ()  # as CUDA_VISIBLE_DEVICES names them; none: whatever there is
     threads: int | None = None  # for torch; None: its own choice
+    runs: int = 1  # that its worker has at once
 
 
 class LocalEngine(Engine):
-    """Worker processes on this machine: `share` for each GPU or, without GPUs, one for each core.
+    """Worker processes on this machine: one for each GPU or, without GPUs, for each core.
 
     `workers` is their number where there is no GPU, `devices` the GPUs to use, named as in CUDA_VISIBLE_DEVICES
-    (default: all). Where runs have several processes, a worker has as many GPUs or cores.
+    (default: all), `share` how many runs a GPU has at once. Where runs have several processes, a worker has as many
+    GPUs or cores.
     """
 
     def __init__(self, workers: int | None = None, devices: Sequence[str] | None = None, share: int = 1) -> None:
@@ -53,9 +59,11 @@ class LocalEngine(Engine):
             return [Slot(threads=max(1, cores // (number * each)) if several else None)] * number
         if each > len(self.devices):
             raise DreeError(f"A run is to have {each} GPUs, but {len(self.devices)} are here.")
+        if each > 1 and self.share > 1:
+            raise DreeError(f"Runs of {each} GPUs each cannot share these. Leave out share, or have one GPU a run.")
         groups = [tuple(self.devices[at : at + each]) for at in range(0, len(self.devices) - each + 1, each)]
-        threads = max(1, cores // (len(groups) * each * self.share))
-        return [Slot(group, threads) for _ in range(self.share) for group in groups]
+        threads = max(1, cores // (len(groups) * each))
+        return [Slot(group, threads, self.share) for group in groups]
 
     def carry_out(self, jobs: Sequence[Job], out: Path, tell: Tell) -> list[Outcome]:
         """Finish the run of every job in `out/runs/<name>`; interrupted, all of them can go on later."""
@@ -64,24 +72,36 @@ class LocalEngine(Engine):
         with ExitStack() as stack:
             workers = [stack.enter_context(_Worker(slot, out)) for slot in self.slots(jobs)[: len(waiting)]]
             while len(outcomes) < len(jobs):
-                for worker in workers:
-                    if worker.job is None and waiting:
-                        worker.take(waiting.popleft())
-                busy = {worker.connection: worker for worker in workers if worker.job is not None}
+                _deal(waiting, workers, deaths)
+                busy = {worker.connection: worker for worker in workers if worker.jobs}
                 for ready in wait(list(busy)):
                     worker = busy[ready]  # type: ignore[index]
-                    job, heard = worker.hear()
+                    heard = worker.hear()
                     if isinstance(heard, News):
                         tell(heard)
-                        continue
-                    if heard is None:
-                        deaths[job.name] += 1
-                        if deaths[job.name] < TRIES:
-                            waiting.appendleft(job)
-                            continue
-                        heard = _died(job, worker.exit_code)
-                    outcomes[job.name] = settled(heard, tell)
+                    elif isinstance(heard, Outcome):
+                        outcomes[heard.job.name] = settled(heard, tell)
+                    else:
+                        for job in reversed(heard):
+                            deaths[job.name] += 1
+                            if deaths[job.name] < TRIES:
+                                waiting.appendleft(job)
+                            else:
+                                outcomes[job.name] = settled(_died(job, worker.exit_code), tell)
         return [outcomes[job.name] for job in jobs]
+
+
+def _deal(waiting: deque[Job], workers: Sequence[_Worker], deaths: Mapping[str, int]) -> None:
+    """Give jobs to workers as long as there is room, to those with few first.
+
+    A job whose worker has died is alone with the next one, so that it takes no other job with it again and again.
+    """
+    while waiting:
+        suspect = deaths[waiting[0].name] > 0
+        free = [worker for worker in workers if (not worker.jobs if suspect else worker.has_room)]
+        if not free:
+            return
+        min(free, key=lambda worker: len(worker.jobs)).take(waiting.popleft(), alone=suspect)
 
 
 def _died(job: Job, code: int | None) -> Outcome:
@@ -101,8 +121,9 @@ class _Worker:
     def __init__(self, slot: Slot, out: Path) -> None:
         """No process yet."""
         self.slot, self.out = slot, out
-        self.job: Job | None = None
+        self.jobs: dict[str, Job] = {}  # that it has, by name
         self.exit_code: int | None = None  # of the process that ended last
+        self._alone = False  # whether the job that it has is to be its only one
         self._process: BaseProcess | None = None
         self.connection: Connection
 
@@ -111,36 +132,40 @@ class _Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the process: one that waits ends by itself, one that works is told to; its run can go on later."""
-        if self._process is not None and self.job is not None:
+        """Stop the process: one that waits ends by itself, one that works is told to; its runs can go on later."""
+        if self._process is not None and self.jobs:
             self._process.terminate()
         self._end()
 
-    def take(self, job: Job) -> None:
+    @property
+    def has_room(self) -> bool:
+        """For one more job."""
+        return not self.jobs or (len(self.jobs) < self.slot.runs and not self._alone)
+
+    def take(self, job: Job, *, alone: bool) -> None:
         """Have a job carried out."""
         if self._process is None or not self._process.is_alive():
             self._end()
             self._start()
-        self.job = job
+        self.jobs[job.name], self._alone = job, alone
         self.connection.send((job, self.out))
 
-    def hear(self) -> tuple[Job, News | Outcome | None]:
-        """The job and what there is to say of it; None: its process has died. After its end there is no job."""
-        job = self.job
-        assert job is not None
+    def hear(self) -> News | Outcome | list[Job]:
+        """What there is to say of a job, which it has no more after its end; or the jobs that died with the process."""
         try:
-            heard: News | Outcome | None = self.connection.recv()
+            heard: News | Outcome = self.connection.recv()
         except (EOFError, OSError):
-            heard = None
             self._end()
-        if not isinstance(heard, News):
-            self.job = None
-        return job, heard
+            lost, self.jobs = list(self.jobs.values()), {}
+            return lost
+        if isinstance(heard, Outcome):
+            del self.jobs[heard.job.name]
+        return heard
 
     def _start(self) -> None:
-        context = get_context("spawn")
+        context, slot = get_context("spawn"), self.slot
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=work_through, args=(theirs, self.slot.devices, self.slot.threads))
+        self._process = context.Process(target=work_through, args=(theirs, slot.devices, slot.threads, slot.runs))
         with not_interrupted():
             self._process.start()
         theirs.close()

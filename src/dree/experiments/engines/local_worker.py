@@ -1,24 +1,33 @@
-"""The process in which jobs are carried out, one after another."""
+"""The process in which jobs are carried out: one after another or, on a GPU, several at once, which take turns."""
 
 from __future__ import annotations
 
 import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Thread
 
 import torch
 
-from dree.experiments.engines.base import News, Outcome
+from dree.experiments.engines.base import Job, News, Outcome
 from dree.experiments.engines.work import carry_out_one
 from dree.experiments.processes import end_with_parent
+from dree.turns import Turns
 
 
-def work_through(connection: Connection, devices: tuple[str, ...], threads: int | None) -> None:
-    """Take jobs and answer with news and outcomes, until the other end is closed."""
+def work_through(connection: Connection, devices: tuple[str, ...], threads: int | None, runs: int) -> None:
+    """Take jobs, at most so many at once, and answer with news and outcomes, until the other end is closed."""
     end_with_parent()
     if devices:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(devices)  # in time: CUDA is not started by imports
+    if runs > 1:
+        os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # so many streams have queues of their own
     if threads is not None:
         torch.set_num_threads(threads)
+    turns = Turns(runs)
 
     def say(message: News | Outcome) -> None:
         try:
@@ -26,9 +35,33 @@ def work_through(connection: Connection, devices: tuple[str, ...], threads: int 
         except OSError:
             os._exit(1)  # nobody listens any more
 
+    def carry_out(job: Job, out: Path) -> None:
+        with turns.taking(), _own_stream(of_several=runs > 1 and bool(devices)):
+            say(carry_out_one(job, out, say))
+
+    def carry_out_in_a_thread(job: Job, out: Path) -> None:
+        try:
+            carry_out(job, out)
+        except BaseException:  # such as SystemExit in code of the user's own
+            traceback.print_exc()
+            os._exit(1)  # a thread that ends alone would leave its job to nobody
+
     while True:
         try:
             job, out = connection.recv()
         except EOFError:
             return
-        say(carry_out_one(job, out, say))
+        if runs == 1:
+            carry_out(job, out)
+        else:
+            Thread(target=carry_out_in_a_thread, args=(job, out), name=job.name).start()
+
+
+@contextmanager
+def _own_stream(*, of_several: bool) -> Iterator[None]:
+    """What a run has its GPU do is on a stream of its own, beside those of others."""
+    if not of_several:
+        yield
+        return
+    with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
+        yield
