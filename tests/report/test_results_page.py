@@ -13,6 +13,7 @@ from dree.data.libraries import library
 from dree.errors import DreeError
 from dree.experiments import RunFolder
 from dree.experiments.results import result_tables
+from dree.report import results_page
 from dree.report.results_page import results_text, write_results_page
 from dree.tasks import make_stream
 from run_folders import run_with_gaps, write_evaluation
@@ -86,6 +87,18 @@ def test_each_problem_has_a_small_figure(place):
     for path in figures:
         assert path.read_bytes().startswith(PNG)
         assert path.stat().st_size < 200_000
+
+
+def test_methods_in_a_figure_are_called_as_in_print_and_by_what_tells_them_apart(place, monkeypatch):
+    kept(place / "results/methods/small", 7.0, method="dree", batches=7)
+    kept(place / "results/methods/own", 7.0, method="dree.lifelong.FineTuning")
+    drawn = []
+    monkeypatch.setattr(results_page, "mean_curves", drawn.append)
+    monkeypatch.setattr(results_page, "save", lambda *_: None)
+    write_results_page(place / "results", place / "docs/results.md")
+    cvrp, tsp = [list(lines) for lines in drawn]
+    assert cvrp == ["Fine-tuning", "DREE", "DREE, batches 7", "dree.lifelong.FineTuning"]
+    assert tsp == ["DREE, alpha 5.0"]
 
 
 def test_streams_that_share_a_name_have_figures_of_their_own(place):

@@ -13,7 +13,7 @@ from dree.data.published import published
 from dree.errors import DreeError
 from dree.evaluation.metrics import measures_in
 from dree.experiments.library_gaps import LibraryGaps
-from dree.experiments.naming import run_command, stream_title, stream_words
+from dree.experiments.naming import printed_title, run_command, run_title, stream_title, stream_words
 from dree.experiments.results import QUARTERS, Result, ResultTable, result_tables
 from dree.files import write_text
 from dree.report.run_curves import mean_curves
@@ -180,10 +180,13 @@ def _figure_names(tables: Sequence[ResultTable]) -> dict[str, ResultTable]:
 
 
 def _lines(table: ResultTable) -> dict[str, list[Path]]:
-    """The lines of a figure, called by their methods alone where these tell them apart."""
+    """The lines of a figure, called by their methods alone, as in print, where these tell them apart."""
     drawn = [result for result in table.results if not _is_finer(result)]
     often = Counter(result.runs[0].kind.method for result in drawn)
-    labels = [each.label if often[each.runs[0].kind.method] > 1 else each.runs[0].kind.method for each in drawn]
+    labels = []
+    for each in drawn:
+        more = each.label.removeprefix(run_title(each.settings)) if often[each.runs[0].kind.method] > 1 else ""
+        labels.append(printed_title(each.settings) + more)
     return {label: [run.run for run in result.runs] for label, result in zip(labels, drawn, strict=True)}
 
 
