@@ -47,6 +47,19 @@ class Step:
         counts = [self.starts.new_full((batch,), count, dtype=torch.int32) for count in (tours, self.instances.nodes)]
         return torch.stack(counts)
 
+    @cached_property
+    def flat(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """The tensors of its instances; of its state; its starts, policy and weights: in one dimension each.
+
+        Views of them, made once: a step is replayed some hundred times.
+        """
+        own = (self.starts, self.policy, self.weights)
+        instances, state, rest = (
+            tuple(tensor.flatten() for tensor in tensors)
+            for tensors in (self.instances.tensors(), self.state.tensors(), own)
+        )
+        return instances, state, rest
+
     @property
     def bytes(self) -> int:
         """The memory it takes, but for the weights and counts that are kept once they have been asked for."""
@@ -92,28 +105,28 @@ def padded(steps: Sequence[Step]) -> Batch:
     node_BR, tour_BR = (existing(counts, room(steps)) for counts in (nodes_B, tours_B))
     slot_BRR = tour_BR[:, :, None] & node_BR[:, None]
 
-    coords, *orders = zip(*(step.instances.tensors() for step in steps), strict=True)
+    of_instances, of_states, own = zip(*(step.flat for step in steps), strict=True)
+    coords, *orders = zip(*of_instances, strict=True)
     instances = [_spread(coords, node_BR[..., None].expand(-1, -1, 2), 0.0)]
     if orders:
         demands, capacity = orders
         instances += [_spread(demands, node_BR, 0), torch.cat(capacity)]
 
-    current, blocked, visited, *counts = zip(*(step.state.tensors() for step in steps), strict=True)
+    current, blocked, visited, *counts = zip(*of_states, strict=True)
     is_blocked = _spread(blocked, slot_BRR, True)
     is_blocked[:, :, 0] &= tour_BR
     states = [_spread(current, tour_BR, 0), is_blocked, _spread(visited, slot_BRR, True)]
     states += [_spread(count, tour_BR, 0) for count in counts]
 
-    starts = _spread([step.starts for step in steps], tour_BR, 0)
-    policy = _spread([step.policy for step in steps], slot_BRR, -torch.inf)
-    weights = _spread([step.weights for step in steps], tour_BR, 0.0)
-    return Instances(*instances), (nodes_B, starts, policy, weights, *states)
+    starts, policy, weights = zip(*own, strict=True)
+    replayed = [_spread(starts, tour_BR, 0), _spread(policy, slot_BRR, -torch.inf), _spread(weights, tour_BR, 0.0)]
+    return Instances(*instances), (nodes_B, *replayed, *states)
 
 
 def _spread(parts: Sequence[Tensor], exists: Tensor, filler: float) -> Tensor:
-    """What the parts have, one after the other, at the places that exist, and a filler at the others.
+    """What the flat parts have, one after the other, at the places that exist, and a filler at the others.
 
     By one operation for all parts: one for each of them would keep the host longer than the device.
     """
     spread = torch.full(exists.shape, filler, dtype=parts[0].dtype, device=exists.device)
-    return spread.masked_scatter_(exists, torch.cat([part.flatten() for part in parts]))
+    return spread.masked_scatter_(exists, torch.cat(list(parts)))
