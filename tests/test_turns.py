@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
 from contextlib import contextmanager
@@ -14,12 +15,14 @@ from hypothesis import strategies as st
 
 import dree.evaluation.evaluate as evaluating
 import dree.experiments.run as running
+from dree.errors import DreeError
 from dree.evaluation.evaluate import average_gap
-from dree.experiments import DEMO, Run
+from dree.experiments import DEMO, Run, pause
 from dree.lifelong import Learner
 from dree.lifelong.reading import Reading
 from dree.settings import override
-from dree.turns import AHEAD, Pace, Turns, at_once, others_turn
+from dree.solvers.capture import _side_streams
+from dree.turns import AHEAD, POOL, Pace, Turns, at_once, new_stream, others_turn, run_number
 from small_runs import SMALL
 
 TINY = override(DEMO, {**SMALL, "epochs": 5})
@@ -95,6 +98,76 @@ def test_who_waits_within_a_wait_passes_nothing_on():
     in_threads(turns, first, second)
     assert order == ["waiting", "second", "first again"]
     assert not turns._taken
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """PyTorch's streams of a device, by their numbers: again and again the same ones."""
+    numbers = itertools.cycle(range(POOL))
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: SimpleNamespace(cuda_stream=next(numbers)))
+    return torch.device("cuda", 0)
+
+
+def test_runs_that_take_turns_have_no_stream_in_common(pool):
+    turns, of_runs = Turns(3), []
+
+    def work():
+        streams = []
+        of_runs.append(streams)
+        for _ in range(POOL // 3):
+            streams.append(new_stream(pool).cuda_stream)
+            with others_turn():
+                pass
+        while len(of_runs) < 3:
+            with others_turn():
+                pass
+        assert run_number() not in numbers
+        numbers.append(run_number())
+
+    numbers = [0]
+    in_threads(turns, work, work, work)
+    assert sorted(itertools.chain(*of_runs)) == list(range(POOL // 3 * 3))
+    assert turns.streams == set()
+    with turns.taking():
+        assert len({new_stream(pool).cuda_stream for _ in range(POOL)}) == POOL
+        with pytest.raises(DreeError, match="cannot share a GPU: together they have the 32 streams"):
+            new_stream(pool)
+    assert [new_stream(pool).cuda_stream for _ in range(2 * POOL)], "alone a run is given the same ones again"
+
+
+def test_side_streams_are_a_runs_own(pool):
+    _side_streams.cache_clear()
+    turns, seen = Turns(2), []
+
+    def work():
+        for _ in range(2):
+            (stream,) = _side_streams(pool, 1, run_number())
+            seen.append(stream.cuda_stream)
+            with others_turn():
+                pass
+
+    in_threads(turns, work, work)
+    _side_streams.cache_clear()
+    assert seen[:2] == seen[2:]
+    assert len(set(seen)) == 2
+
+
+def test_the_time_that_a_run_waits_for_its_turn_is_none_that_a_checkpoint_takes(tmp_path, monkeypatch):
+    clock = SimpleNamespace(now=100.0, perf_counter=lambda: clock.now)
+
+    def passes(seconds):
+        def work(*_):
+            clock.now += seconds
+
+        return work
+
+    run = Run.start(tmp_path / "run", override(TINY, {"checkpoint_seconds": 1}), say=str)
+    monkeypatch.setattr(pause, "time", clock)
+    monkeypatch.setattr(running, "save_checkpoint", passes(2))
+    with Turns(2).taking():
+        monkeypatch.setattr(Turns, "take", passes(1000))
+        run.checkpoint()
+    assert run._pause._ends == 102 + 2 * pause.TIMES
 
 
 def test_a_turn_is_passed_on_whatever_goes_wrong():

@@ -161,13 +161,16 @@ def test_options_settings_hardware_and_precision_make_lines_of_their_own(tmp_pat
     assert list(found)[-1] == "dree.lifelong.FineTuning"
 
 
-def test_runs_that_took_turns_have_times_of_their_own(tmp_path):
-    kept(tmp_path / "group/alone")
-    kept(tmp_path / "group/of three", seed=1, at_once=3)
-    assert {line.label: line.device for line in lines(tmp_path)} == {
-        "fine-tuning, A GPU": "A GPU",
-        "fine-tuning, A GPU (3 runs at once)": "A GPU (3 runs at once)",
-    }
+def test_times_of_runs_that_took_turns_are_not_averaged_with_those_of_one_alone(tmp_path):
+    row = {"epoch": 1, "seconds": 2.0, "peak_bytes": 100}
+    for seed, at_once in enumerate((3, 3)):
+        kept(tmp_path / f"group/{seed}", seed=seed, at_once=at_once).append("timings.jsonl", row)
+    (line,) = lines(tmp_path)
+    assert (line.device, line.times.epoch, line.peak_bytes) == ("A GPU (3 runs at once)", 2.0, 100)
+    kept(tmp_path / "group/alone", seed=2).append("timings.jsonl", row)
+    (line,) = lines(tmp_path)
+    assert [run.settings.seed for run in line.runs] == [0, 1, 2]
+    assert (line.device, line.times, line.peak_bytes) == ("A GPU", Times(None, None, None), None)
 
 
 def test_what_all_runs_of_a_table_have_set_is_said_once(tmp_path):

@@ -23,6 +23,7 @@ from dree.files import cache_folder
 from dree.problems import Instances
 from dree.randomness import named_generator
 from dree.tasks.lade import DayTask, LadeStream
+from dree.turns import others_turn
 
 INSTANCES = 1000  # of each process test, and of all days for Gen together
 RECIPE = Recipe(INSTANCES, seed=1, iterations=2000)  # as the shipped sets of the TSP
@@ -104,9 +105,10 @@ def _build(wanted: Mapping[str, _Wanted], bars: Bars) -> None:
     with bars(sum(len(each.instances) * each.work for each in missing.values())) as part:
         for number, (name, (task, instances)) in enumerate(missing.items(), start=1):
             advance = part(f"reference tours of {name} ({number} of {len(missing)})", missing[name].work)
-            found = reference_costs(
-                instances, solver, workers=os.cpu_count() or 1, progress=lambda *_, advance=advance: advance(1)
-            )
+            with others_turn():
+                found = reference_costs(
+                    instances, solver, workers=os.cpu_count() or 1, progress=lambda *_, advance=advance: advance(1)
+                )
             key, costs = missing[name].key, torch.tensor([cost for _, cost in found], dtype=torch.float64)
             test = TestSet(key.name, task.name, instances, costs, padded([actions for actions, _ in found]))
             write_test(key, test, RECIPE.made(), kept_in())

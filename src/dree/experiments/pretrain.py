@@ -118,9 +118,7 @@ class Pretraining:
         """
         with self.folder.locked():
             self._go_back()
-            if not self.tested:
-                self.test("before")
-                self.checkpoint()
+            self._test_first()
             if self.settings.reference == "own":
                 self._say("Gaps of distributions are to the best tours found so far, not to a classical solver's.")
             while self.iteration < self.settings.iterations:
@@ -138,10 +136,17 @@ class Pretraining:
         self.catch_up()
         self.folder.go_back_to(self.iteration)
 
+    def _test_first(self) -> None:
+        """Before anything is learned."""
+        if not self.tested:
+            self.test("before")
+            self.checkpoint()
+
     def learn_round(self, watch: Watcher = lambda _: None) -> None:
         """Learn up to the next look at the distributions, that one included; log, and checkpoint where it is due."""
         if self._under_way:
             self._go_back()
+            self._test_first()
         self._under_way = True
         began, first, every = time.perf_counter(), self.iteration + 1, self.settings.refresh_every
         last = min(-(-first // every) * every, self.settings.iterations)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -117,16 +117,18 @@ def _result(runs: Sequence[RunMetrics], shared: Mapping[str, Any]) -> Result:
     mean = means(runs)
     timings = [folder.log("timings.jsonl") for folder in folders]
     peaks = [row["peak_bytes"] for rows in timings for row in rows if row.get("peak_bytes") is not None]
+    at_once = {int(folder.manifest()["hardware"].get("at_once", 1)) for folder in folders}
+    alike = len(at_once) == 1  # otherwise their times are not the same thing
     as_published = first.finished and not learned_otherwise(first.settings)
     return Result(
         label=_label(first, shared),
         runs=tuple(runs),
         values=mean[0].values if mean else first.values.as_dict(),
         published=first.published if as_published else None,
-        times=_times(timings, first.epoch),
+        times=_times(timings, first.epoch) if alike else Times(None, None, None),
         published_seconds=_published_seconds(first) if first.published and as_published else None,
-        peak_bytes=max(peaks, default=None),
-        device=_device(folders[0]),
+        peak_bytes=max(peaks, default=None) if alike else None,
+        device=_device(folders[0], at_once),
         precision=learned_in(folders[0]),
         replays=_replays(first, [row for folder in folders for row in folder.log("metrics.jsonl")]),
         libraries=tuple(library_gaps(folder) for folder in folders),
@@ -187,14 +189,15 @@ def _line(run: RunMetrics) -> tuple[str, ...]:
     """What the runs of one line have in common; a run that is not finished has a line of its own."""
     folder = RunFolder(run.run)
     alone = "" if run.finished else run.run.name
-    return _without_seed(run), run.kind.tests, _device(folder), learned_in(folder), alone
+    device = folder.manifest()["hardware"]["device"]
+    return _without_seed(run), run.kind.tests, device, learned_in(folder), alone
 
 
-def _device(folder: RunFolder) -> str:
-    """The device, and among how many runs that took turns on it this was one, where it was."""
-    hardware = folder.manifest()["hardware"]
-    several = f" ({hardware['at_once']} runs at once)" if hardware.get("at_once", 1) > 1 else ""
-    return f"{hardware['device']}{several}"
+def _device(folder: RunFolder, at_once: Collection[int]) -> str:
+    """The device, and how many runs took turns on it, where these are all of a kind."""
+    device = str(folder.manifest()["hardware"]["device"])
+    several = [number for number in at_once if number > 1]
+    return f"{device} ({several[0]} runs at once)" if len(at_once) == len(several) == 1 else device
 
 
 def _without_seed(run: RunMetrics) -> str:

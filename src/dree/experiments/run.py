@@ -29,7 +29,7 @@ from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.lifelong.epoch import learn_epoch
 from dree.lifelong.methods import in_hook, own_method, suspicion
 from dree.lifelong.parallel import Together
-from dree.turns import others_turn
+from dree.turns import at_once, others_turn
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Run:
     def _go_on(self, watch: Watcher) -> None:
         """The same for each process of a run."""
         self._cut_logs()
-        if self.device.type == "cuda":
+        if self.device.type == "cuda" and at_once() == 1:
             torch.cuda.reset_peak_memory_stats(self.device)
         while self.epoch < self.stream.epochs:
             watch(self.learn_epoch())
@@ -237,7 +237,8 @@ class Run:
     def peak_bytes(self) -> int | None:
         """The most GPU memory in use at once since this process took the run up, tests included; None on a CPU.
 
-        A captured step that is replayed asks for no memory; it counts with what it asked for when it was captured.
+        Of runs that take turns: of all, since it took up the first. A captured step that is replayed asks for no
+        memory; it counts with what it asked for when it was captured.
         """
         return torch.cuda.max_memory_allocated(self.device) if self.device.type == "cuda" else None
 
@@ -263,11 +264,10 @@ class Run:
 
     def checkpoint(self) -> None:
         """Write what is needed to go on from here."""
-        with self._pause.writing():
-            state = self.state_dict()
-            if self.learner.together.rank == 0:
-                with others_turn():
-                    save_checkpoint(self.folder.checkpoints, self.epoch, state)
+        state = self.state_dict()
+        if self.learner.together.rank == 0:
+            with others_turn(), self._pause.writing():
+                save_checkpoint(self.folder.checkpoints, self.epoch, state)
         self.saved = self.epoch
 
     def state_dict(self) -> dict[str, Any]:

@@ -101,8 +101,8 @@ def learn_epoch(learner: Learner, stream: Stream, epoch: int, batch_size: int, g
         own = progress.own if learner.together.size == 1 else progress.loss  # of others' own losses nothing is known
         broken.append(~torch.stack([progress.loss, own]).isfinite())
         pace.launched()
-    learner.end(stream, epoch)
     pace.arrive()
+    learner.end(stream, epoch)
     return Epoch.of(totals, broken)
 
 

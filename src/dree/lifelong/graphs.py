@@ -17,6 +17,7 @@ from torch import Tensor
 from dree.lifelong.flat import FlatParameters
 from dree.solvers.capture import capture
 from dree.solvers.chunks import with_gradient
+from dree.turns import new_stream
 
 LANES = 4  # pieces of work that run side by side, where there are several
 
@@ -40,7 +41,7 @@ class Graphs:
         self.flat = flat
         self._lanes: list[Lane] = []
         self._elsewhere: list[Lane] = []  # lanes of the work that is done beside the rest
-        self._aside = torch.cuda.Stream(flat.weights.device)  # type: ignore[no-untyped-call]
+        self._aside = new_stream(flat.weights.device)
         self._began: torch.cuda.Event | None = None
         _expect_gradients_of_several_streams()
 
@@ -99,11 +100,11 @@ class Lane:
 
     def __init__(self, flat: FlatParameters) -> None:
         self.flat = flat
-        self.stream = torch.cuda.Stream(flat.weights.device)  # type: ignore[no-untyped-call]
+        self.stream = new_stream(flat.weights.device)
         self._generator = torch.Generator(device=flat.weights.device)
         self._gradient = torch.zeros_like(flat.weights)  # every graph's: copied before the next is replayed
         self._captured: dict[tuple[object, ...], Captured] = {}
-        self._capturing = torch.cuda.Stream(flat.weights.device)  # type: ignore[no-untyped-call]
+        self._capturing = new_stream(flat.weights.device)
         self._pool = torch.cuda.graph_pool_handle()
 
     def run(self, name: str, work: Work, inputs: tuple[Tensor, ...], seed: int) -> tuple[Any, ...]:

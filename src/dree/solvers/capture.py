@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from dree.turns import at_once, new_stream, others_turn, run_number
+
 Result = TypeVar("Result")
 
 
@@ -33,7 +35,8 @@ def capture(
     stream.wait_stream(here)
     with torch.cuda.stream(stream):
         work()
-        stream.synchronize()
+        with others_turn():
+            stream.synchronize()
         _make_room()
         with _uncollected(), _own_workspaces():
             graph.capture_begin(pool=pool, capture_error_mode="thread_local")  # others may wait for the device
@@ -76,7 +79,7 @@ def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) ->
     if torch.is_grad_enabled() or not captured(device):
         return [work() for work in works]
     here = torch.cuda.current_stream(device)
-    others = _side_streams(device, len(works) - 1)
+    others = _side_streams(device, len(works) - 1, run_number())
     results = []
     for stream, work in zip([*others, here], works, strict=True):
         stream.wait_stream(here)
@@ -94,7 +97,7 @@ def taking_turns(works: Sequence[Generator[None, None, Result]], device: torch.d
     until all are done. If one fails, the others are not gone on with.
     """
     apart = device.type == "cuda" and not captured(device)
-    others = _side_streams(device, len(works) - 1) if apart else []
+    others = _side_streams(device, len(works) - 1, run_number()) if apart else []
     for stream in others:
         stream.wait_stream(torch.cuda.current_stream(device))
     waiting = dict(enumerate(zip_longest(works, [None, *others])))
@@ -118,13 +121,14 @@ def taking_turns(works: Sequence[Generator[None, None, Result]], device: torch.d
 
 
 @cache
-def _side_streams(device: torch.device, count: int) -> list[torch.cuda.Stream]:
-    """Always the same: memory belongs to the stream it was first used on."""
-    return [torch.cuda.Stream(device) for _ in range(count)]  # type: ignore[no-untyped-call]
+def _side_streams(device: torch.device, count: int, run: int) -> list[torch.cuda.Stream]:
+    """For a run always the same: memory belongs to the stream it was first used on."""
+    return [new_stream(device) for _ in range(count)]
 
 
 def _make_room() -> None:
     """While work is captured nothing can be freed: if room is scarce, free what is only kept for later."""
     free, _ = torch.cuda.mem_get_info()
-    if free < 2 * torch.cuda.memory_reserved():  # works side by side need more than one after the other
+    reserved = torch.cuda.memory_reserved() / at_once()  # about what this run has of it
+    if free < 2 * reserved:  # works side by side need more than one after the other
         torch.cuda.empty_cache()

@@ -21,6 +21,7 @@ from dree.errors import DreeError
 from dree.problems import Instances, Rules, State
 from dree.solvers.capture import capture, captured
 from dree.solvers.sampling import sample
+from dree.turns import new_stream
 
 AHEAD = 8  # steps that are replayed before others take their turn, and before looking whether tours have ended
 ENDLESS = (
@@ -182,6 +183,6 @@ class CapturedSteps:
     def _capture(self, rollout: Rollout) -> Callable[[], None]:
         """A step, to be replayed."""
         self._pool = self._pool or torch.cuda.graph_pool_handle()
-        self._stream = self._stream or torch.cuda.Stream(rollout.instances.device)  # type: ignore[no-untyped-call]
+        self._stream = self._stream or new_stream(rollout.instances.device)
         graph, _ = capture(partial(rollout.step, rollout.instances.customers), self._stream, self._pool)
         return graph.replay

@@ -9,14 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter, deque
 from pathlib import Path
 
 import pytest
+import torch
 
 import engine_jobs
 from dree.errors import DreeError
 from dree.experiments.engines.base import RUNS, Job, News
-from dree.experiments.engines.local import LocalEngine, Slot
+from dree.experiments.engines.local import LocalEngine, Slot, _deal
 from dree.experiments.engines.work import carry_out_one
 from dree.lifelong import FineTuning
 from dree.lifelong.checkpoint import checkpoints
@@ -35,6 +37,15 @@ class Leaving(FineTuning):
 
     def begin(self, *_: object) -> None:
         sys.exit(3)
+
+
+class Lost(FineTuning):
+    """A method after which nothing can be done any more on a GPU, as PyTorch would tell."""
+
+    def begin(self, *_: object) -> None:
+        torch.cuda.is_initialized = lambda: True
+        torch.cuda.synchronize = self.begin
+        raise RuntimeError("CUDA error: device-side assert triggered")
 
 
 @pytest.fixture(scope="module")
@@ -158,14 +169,66 @@ def test_runs_that_take_turns_are_as_if_each_was_alone(tmp_path):
 
 def test_a_run_that_takes_the_worker_with_it_does_so_alone_the_next_time(tmp_path, whole):
     first, second = small_jobs()
-    fatal = Job("fatal", small(method=f"{__name__}.Fatal", batches=2))
-    leaving = Job("leaving", small(method=f"{__name__}.Leaving", batches=2))
-    outcomes = sharing(3).carry_out([first, fatal, leaving, second], tmp_path, lambda _: None)
+    fatal, leaving, lost = (
+        Job(kind.__name__, small(method=f"{__name__}.{kind.__name__}", batches=2)) for kind in (Fatal, Leaving, Lost)
+    )
+    outcomes = sharing(5).carry_out([first, fatal, leaving, lost, second], tmp_path, lambda _: None)
     errors = {each.job.name: each.error for each in outcomes}
-    assert "SIGSEGV" in errors["fatal"]
-    assert "ended with exit code 1" in errors["leaving"]
+    assert "SIGSEGV" in errors["Fatal"]
+    assert "ended with exit code 1" in errors["Leaving"]
+    assert f"The trace is in {tmp_path / RUNS / 'Lost.error.txt'}" in errors["Lost"]
+    assert "device-side assert" in (tmp_path / RUNS / "Lost.error.txt").read_text()
     assert (errors["first"], errors["second"]) == (None, None)
     assert content(tmp_path, [first, second]) == whole
+
+
+def test_no_job_is_lost_with_a_worker_that_dies_when_it_is_about_to_have_one_more(tmp_path, whole):
+    first, second = small_jobs()
+    lade = small(scenario="lade", problem="tsp", epochs=None, sizes={}, data=str(tmp_path / "no.csv"), region="sh-1")
+
+    def tell(each: News) -> None:
+        if each.job == "no data":  # now there is room for one more job
+            for process in multiprocessing.active_children():
+                process.kill()
+                process.join()
+
+    outcomes = sharing(2).carry_out([first, Job("no data", lade), second], tmp_path, tell)
+    assert "no.csv" in str(outcomes[1].error)
+    assert (outcomes[0].error, outcomes[2].error) == (None, None)
+    assert content(tmp_path, [first, second]) == whole
+
+
+class Hand:
+    """Stands for a worker that has some jobs."""
+
+    def __init__(self, runs: int, *jobs: str) -> None:
+        self.jobs, self.runs, self.alone = list(jobs), runs, False
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.jobs) < self.runs and not self.alone
+
+    def take(self, job: Job, *, alone: bool) -> None:
+        self.jobs.append(job.name)
+        self.alone = alone
+
+
+@pytest.mark.parametrize(
+    ("hands", "suspects", "dealt", "left"),
+    [
+        ([Hand(2), Hand(2)], "", [["a", "c"], ["b", "d"]], ""),
+        ([Hand(1), Hand(1)], "", [["a"], ["b"]], "cd"),
+        ([Hand(3, "x"), Hand(3)], "", [["x", "b", "d"], ["a", "c"]], ""),
+        ([Hand(3, "x")], "ab", [["x", "c", "d"]], "ab"),
+        ([Hand(3), Hand(3, "x")], "ab", [["a"], ["x", "c", "d"]], "b"),
+        ([Hand(3)], "a", [["a"]], "bcd"),
+    ],
+)
+def test_jobs_are_dealt_evenly_and_those_whose_worker_has_died_alone(hands, suspects, dealt, left):
+    waiting = deque(Job(name, small()) for name in "abcd")
+    _deal(waiting, hands, Counter(suspects))
+    assert [hand.jobs for hand in hands] == dealt
+    assert "".join(job.name for job in waiting) == left
 
 
 def test_without_gpus_there_is_a_worker_for_each_core():

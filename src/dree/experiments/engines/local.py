@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -17,9 +17,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from dree.errors import DreeError
-from dree.experiments.engines.base import Engine, Job, News, Outcome, Tell
+from dree.experiments.engines.base import RUNS, Engine, Job, News, Outcome, Tell
 from dree.experiments.engines.local_worker import work_through
-from dree.experiments.engines.work import TRIES, found, settled
+from dree.experiments.engines.work import TRIES, found, settled, trace_of
 from dree.experiments.processes import how_it_ended, not_interrupted, visible_devices
 
 GRACE = 5.0  # seconds for a process that was told to end
@@ -87,27 +87,30 @@ class LocalEngine(Engine):
                             if deaths[job.name] < TRIES:
                                 waiting.appendleft(job)
                             else:
-                                outcomes[job.name] = settled(_died(job, worker.exit_code), tell)
+                                outcomes[job.name] = settled(_died(job, out, worker.exit_code), tell)
         return [outcomes[job.name] for job in jobs]
 
 
 def _deal(waiting: deque[Job], workers: Sequence[_Worker], deaths: Mapping[str, int]) -> None:
     """Give jobs to workers as long as there is room, to those with few first.
 
-    A job whose worker has died is alone with the next one, so that it takes no other job with it again and again.
+    A job whose worker has died is alone with the next one, so that it takes no other job with it again and again; it
+    waits for an empty one.
     """
-    while waiting:
-        suspect = deaths[waiting[0].name] > 0
+    for job in list(waiting):
+        suspect = deaths[job.name] > 0
         free = [worker for worker in workers if (not worker.jobs if suspect else worker.has_room)]
-        if not free:
-            return
-        min(free, key=lambda worker: len(worker.jobs)).take(waiting.popleft(), alone=suspect)
+        if free:
+            waiting.remove(job)
+            min(free, key=lambda worker: len(worker.jobs)).take(job, alone=suspect)
 
 
-def _died(job: Job, code: int | None) -> Outcome:
+def _died(job: Job, out: Path, code: int | None) -> Outcome:
     """Of a job that took its process with it again and again."""
+    trace = trace_of(out / RUNS / job.name)
+    more = f"The trace is in {trace}. " if trace.exists() else ""
     again = "Started again, it goes on from its last checkpoint."
-    return Outcome(job, None, f"Its process died {TRIES} times; the last one {how_it_ended(code)}. {again}")
+    return Outcome(job, None, f"Its process died {TRIES} times; the last one {how_it_ended(code)}. {more}{again}")
 
 
 def _cores() -> int:
@@ -144,11 +147,12 @@ class _Worker:
 
     def take(self, job: Job, *, alone: bool) -> None:
         """Have a job carried out."""
-        if self._process is None or not self._process.is_alive():
+        if not self.jobs and (self._process is None or not self._process.is_alive()):
             self._end()
             self._start()
         self.jobs[job.name], self._alone = job, alone
-        self.connection.send((job, self.out))
+        with suppress(OSError):  # it has died: that is heard next, with all the jobs that it had
+            self.connection.send((job, self.out))
 
     def hear(self) -> News | Outcome | list[Job]:
         """What there is to say of a job, which it has no more after its end; or the jobs that died with the process."""

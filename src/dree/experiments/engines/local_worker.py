@@ -15,7 +15,7 @@ import torch
 from dree.experiments.engines.base import Job, News, Outcome
 from dree.experiments.engines.work import carry_out_one
 from dree.experiments.processes import end_with_parent
-from dree.turns import Turns
+from dree.turns import Turns, new_stream
 
 
 def work_through(connection: Connection, devices: tuple[str, ...], threads: int | None, runs: int) -> None:
@@ -37,7 +37,10 @@ def work_through(connection: Connection, devices: tuple[str, ...], threads: int 
 
     def carry_out(job: Job, out: Path) -> None:
         with turns.taking(), _own_stream(of_several=runs > 1 and bool(devices)):
-            say(carry_out_one(job, out, say))
+            outcome = carry_out_one(job, out, say)
+            if outcome.error is not None and _device_is_lost():
+                os._exit(1)  # a new process can use it again, for this job and for those that it was shared with
+            say(outcome)
 
     def carry_out_in_a_thread(job: Job, out: Path) -> None:
         try:
@@ -63,5 +66,16 @@ def _own_stream(*, of_several: bool) -> Iterator[None]:
     if not of_several:
         yield
         return
-    with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
+    with torch.cuda.stream(new_stream(torch.device("cuda", torch.cuda.current_device()))):
         yield
+
+
+def _device_is_lost() -> bool:
+    """Whether nothing can be done any more on the GPU in this process, as after an index out of range in a kernel."""
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False

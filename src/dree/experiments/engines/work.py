@@ -86,7 +86,7 @@ def carry_out_one(job: Job, out: Path, tell: Tell, store: Store | None = None) -
         return Outcome(job, None, f"The run in {path} stopped: {error.strerror or error}{where}. {GOES_ON}")
     except Exception as error:
         said = f"The run in {path} stopped unexpectedly, by {type(error).__name__}: {error}."
-        return Outcome(job, None, f"{said} {kept_trace(_trace_of(path))}")
+        return Outcome(job, None, f"{said} {kept_trace(trace_of(path))}")
     return Outcome(job, path)
 
 
@@ -119,7 +119,7 @@ def _finish(job: Job, path: Path, tell: Tell, store: Store | None) -> None:
 
     tell(News(job.name, run.epoch, epochs, gap))
     _once_free(lambda: run.finish(watch))
-    _trace_of(path).unlink(missing_ok=True)  # of an earlier try
+    trace_of(path).unlink(missing_ok=True)  # of an earlier try
 
 
 def check_folder(path: Path, settings: RunSettings) -> RunFolder:
@@ -177,7 +177,7 @@ def _notes_of(path: Path) -> Callable[[str], None]:
     return say
 
 
-def _trace_of(path: Path) -> Path:
+def trace_of(path: Path) -> Path:
     """Beside the folder: inside, it would make a run of one that could not even begin."""
     return path.with_name(f"{path.name}.error.txt")
 
