@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
+
+import pytest
 
 from dree.experiments import Run, RunSettings
 
@@ -38,6 +41,18 @@ PRETRAINING = {
 def as_options(settings: dict[str, object]) -> list[str]:
     """The words that give `dree` these settings."""
     return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+
+
+def interrupted_once(monkeypatch: pytest.MonkeyPatch, owner: object, what: str, after: int) -> None:
+    """Somebody presses Ctrl-C when something is called once more after so many times; later it works again."""
+    real, calls = getattr(owner, what), count()
+
+    def stopped_once(*given: object) -> object:
+        if next(calls) == after:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(owner, what, stopped_once)
 
 
 def finish_in_pieces(path: Path, settings: RunSettings, epochs: int) -> None:

@@ -22,7 +22,7 @@ from dree.lifelong.checkpoint import checkpoints
 from dree.lifelong.meta import Schedule
 from dree.settings import override
 from dree.solvers import make_solver
-from small_runs import PRETRAINING, as_options
+from small_runs import PRETRAINING, as_options, interrupted_once
 from small_runs import SMALL as RUN
 from warm_processes import WarmProcess
 
@@ -88,16 +88,7 @@ def test_stopped_in_the_middle_of_a_round_it_ends_the_same_when_the_same_object_
 ):
     Pretraining.start(tmp_path / "whole", tiny()).finish()
     stopped = Pretraining.start(tmp_path / "stopped", tiny(checkpoint_seconds=seconds))
-    owner, calls = getattr(stopped, whose), []
-    real = getattr(owner, what)
-
-    def stopped_once(*given):
-        calls.append(given)
-        if len(calls) == when + 1:
-            raise KeyboardInterrupt
-        return real(*given)
-
-    monkeypatch.setattr(owner, what, stopped_once)
+    interrupted_once(monkeypatch, getattr(stopped, whose), what, when)
     with pytest.raises(KeyboardInterrupt):
         stopped.finish()
     assert 0 < stopped.iteration < 12

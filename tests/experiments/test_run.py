@@ -25,7 +25,7 @@ from dree.lifelong.checkpoint import load_latest, save_checkpoint
 from dree.problems import Instances
 from dree.settings import override
 from dree.tasks import Law
-from small_runs import SMALL
+from small_runs import SMALL, interrupted_once
 
 TINY = override(DEMO, {**SMALL, "epochs": 5})
 
@@ -190,16 +190,7 @@ def test_a_run_stopped_in_the_middle_of_an_epoch_ends_the_same_when_the_same_obj
     tmp_path, finished, monkeypatch, seconds, what, when
 ):
     run = Run.start(tmp_path / "stopped", override(TINY, {"checkpoint_seconds": seconds}))
-    owner = run.learner if what == "learn" else run
-    real, calls = getattr(owner, what), []
-
-    def stopped_once(*given):
-        calls.append(given)
-        if len(calls) == when + 1:
-            raise KeyboardInterrupt
-        return real(*given)
-
-    monkeypatch.setattr(owner, what, stopped_once)
+    interrupted_once(monkeypatch, run.learner if what == "learn" else run, what, when)
     with pytest.raises(KeyboardInterrupt):
         run.finish()
     run.finish()
