@@ -227,7 +227,7 @@ def test_a_run_that_is_interrupted_before_or_after_it_learns_says_how_to_go_on(
         (["run", "--config", "absent.json"], "There is no settings file"),
         (["run", "--resume", "nowhere"], "is not a run"),
         (["run", "--epochs", "5", "--set", "epochs=10"], "'epochs' is given twice"),
-        (["run", "--method", "fine-tuning", "--set", "options.alpha=1"], "There is none."),
+        (["run", "--method", "fine-tuning", "--set", "options.alpha=1"], "what was chosen there has no settings"),
         (
             ["run", "--preset", "demo", "--set", "sizes.U=11"],
             "first cvrp-U11-text. Build them with: dree data build --problem cvrp --task U11",

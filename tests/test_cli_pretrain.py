@@ -90,7 +90,7 @@ def test_a_run_is_not_resumed_as_a_pretraining_nor_the_other_way_round(pretraine
         (["omni", "--preset", "big"], "Unknown preset 'big'"),
         (["omni", "--problem", "vrp"], "Unknown problem 'vrp'"),
         (["omni", "--set", "order=third"], "Unknown order 'third'"),
-        (["omni", "--set", "iterations=many"], "'iterations' must be int, not 'many'"),
+        (["omni", "--set", "iterations=many"], "'iterations' must be a whole number, not 'many'"),
         (["--resume", "nowhere"], "nowhere is not a run"),
     ],
 )

@@ -15,6 +15,13 @@ from dree.errors import DreeError, unknown
 
 T = TypeVar("T")
 GROUPS = ("options", "solver", "learner")  # of which some members may be given, and the others stay
+IN_WORDS: Mapping[object, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+    types.NoneType: "nothing",
+}
 
 
 def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
@@ -36,6 +43,8 @@ def build(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
     for name, value in values.items():
         if name in getattr(kind, "retired", ()):
             continue
+        if not hints:
+            raise DreeError(f"Unknown setting '{where}{name}': what was chosen there has no settings.")
         if name not in hints:
             raise unknown("setting", where + name, [where + hint for hint in hints])
         given[name] = _checked(value, hints[name], where + name)
@@ -122,7 +131,7 @@ def _checked(value: Any, hint: Any, name: str) -> Any:
             return kind(value) if kind in (float, tuple) else value
     if any(typing.get_origin(option) is Mapping for option in options) and not isinstance(value, Mapping):
         raise DreeError(f"Setting '{name}' is a group of settings; set one of its members.")
-    wanted = " or ".join("nothing" if o is type(None) else getattr(o, "__name__", str(o)) for o in options)
+    wanted = " or ".join(str(IN_WORDS.get(option) or getattr(option, "__name__", option)) for option in options)
     raise DreeError(f"Setting '{name}' must be {wanted}, not {value!r}.")
 
 

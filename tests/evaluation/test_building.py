@@ -158,6 +158,16 @@ def test_a_set_whose_law_was_edited_since_is_refused_until_it_is_made_again(tmp_
     assert not must_build(key, SMALL, tmp_path)
 
 
+def test_a_law_that_draws_from_elsewhere_is_not_called_edited(tmp_path, monkeypatch):
+    key, law = SetKey("tsp", "test_building.Line4"), "test_building.Line draws other instances each time"
+    build_test(key, SMALL, tmp_path)
+    monkeypatch.setattr(Line, "height", property(lambda self: torch.rand(()).item()))
+    with pytest.raises(DreeError, match=law):
+        check_law(key, tmp_path)
+    with pytest.raises(DreeError, match=law):
+        must_build(key, SMALL, tmp_path / "elsewhere")
+
+
 def test_a_law_that_leaves_the_unit_square_is_refused_before_anything_is_solved(tmp_path, monkeypatch):
     key, words = SetKey("tsp", "test_building.Line4"), "must lie in the unit square"
     monkeypatch.setattr(Line, "height", 1.5)

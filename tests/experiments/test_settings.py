@@ -17,12 +17,12 @@ from dree.solvers import INViTSettings, POMOSettings
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RunSettings(epochs="ten"), "Setting 'epochs' must be int or nothing, not 'ten'"),
-        (lambda: RunSettings(seed=1.5), "Setting 'seed' must be int, not 1.5"),
+        (lambda: RunSettings(epochs="ten"), "Setting 'epochs' must be a whole number or nothing, not 'ten'"),
+        (lambda: RunSettings(seed=1.5), "Setting 'seed' must be a whole number, not 1.5"),
         (lambda: RunSettings(sizes=20), "Setting 'sizes' is a group of settings"),
-        (lambda: RunSettings(start=Path("runs/x")), "Setting 'start' must be str or nothing, not PosixPath"),
-        (lambda: LearnerSettings(learning_rate="fast"), "Setting 'learning_rate' must be float, not 'fast'"),
-        (lambda: POMOSettings(layers="three"), "Setting 'layers' must be int, not 'three'"),
+        (lambda: RunSettings(start=Path("runs/x")), "Setting 'start' must be a text or nothing, not PosixPath"),
+        (lambda: LearnerSettings(learning_rate="fast"), "Setting 'learning_rate' must be a number, not 'fast'"),
+        (lambda: POMOSettings(layers="three"), "Setting 'layers' must be a whole number, not 'three'"),
         (lambda: INViTSettings(state_views=[35, "50"]), "Setting 'state_views' must be"),
     ],
 )
@@ -62,8 +62,8 @@ def test_settings_survive_a_round_trip_through_plain_values(name):
         ({"order": 9}, "Unknown order '9'"),
         ({"order": ["E", "Q"]}, "Unknown law 'Q'"),
         ({"epochs": 7}, "nearest number that can is 5"),
-        ({"epochs": "many"}, "must be int or nothing, not 'many'"),
-        ({"epochs": True}, "must be int or nothing, not True"),
+        ({"epochs": "many"}, "must be a whole number or nothing, not 'many'"),
+        ({"epochs": True}, "must be a whole number or nothing, not True"),
         ({"epochs": 0}, "'epochs' must be at least 1"),
         ({"sizes": {"U": "10"}}, "'sizes' must be"),
         ({"order": ["U", ["E"]]}, "'order' must be"),
@@ -74,7 +74,7 @@ def test_settings_survive_a_round_trip_through_plain_values(name):
         ({"checkpoint_seconds": -1}, "'checkpoint_seconds' must be at least 0, not -1"),
         ({"checkpoint_seconds": float("nan")}, "'checkpoint_seconds' must be at least 0, not nan"),
         ({"sizes": {"U": 0}}, "at least 1 customers"),
-        ({"learner.learning_rate": "fast"}, "must be float"),
+        ({"learner.learning_rate": "fast"}, "must be a number"),
     ],
 )
 def test_wrong_settings_are_refused_with_a_hint(changes, message):

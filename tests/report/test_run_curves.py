@@ -53,6 +53,14 @@ def test_a_legend_has_methods_as_the_paper_writes_them(tmp_path):
     assert [text.get_text() for text in figure.legends[0].get_texts()][:3] == ["DREE", "LLR-BC", "DREE without EE"]
 
 
+def test_what_was_forgotten_fills_the_axis_and_not_what_was_never_learned(tmp_path):
+    matrix = [[400.0] * 6, [3.0] * 6, [9.0] + [3.0] * 5]
+    figure = run_curves([run_with_gaps(tmp_path / "a", matrix, EPOCHS, LAWS, epochs=100, test_every=50)])
+    (column,) = figure.subfigs
+    assert column.get_supylabel() == "gap (%), cut at 12 %"
+    assert {axes.get_ylim() for axes in column.axes} == {(0.0, 12.0)}
+
+
 def test_grey_is_where_the_task_is_active(tmp_path):
     figure = run_curves([run(tmp_path / "a", 5.0)])
     stream = make_stream("drift", "cvrp", 1, 100)

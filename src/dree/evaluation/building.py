@@ -81,8 +81,8 @@ def must_build(key: SetKey, recipe: Recipe, folder: Path | None = None, *, force
     Without a folder all places are meant in which `load_set` looks. Shipped sets are never replaced. A law of the
     user's own that draws what cannot be learned is refused.
     """
-    if own_source(_task(key)) is not None:
-        _drawn(key, recipe.count, recipe.seed)
+    if own_source(_task(key)) is not None and not _same(*(_drawn(key, recipe.count, recipe.seed) for _ in range(2))):
+        raise _not_repeatable(_own_laws(key))
     stored = find_set(key, folder)
     if stored is None:
         return True
@@ -111,12 +111,14 @@ def check_law(key: SetKey, folder: Path | None = None) -> None:
     And one whose law draws what cannot be learned, whether the set has that or not.
     """
     stored = find_set(key, folder)
-    own = [law for law, _ in _task(key).groups if law not in LAWS]
+    own = _own_laws(key)
     if stored is None or not own:
         return
     kept, seed = load_set(key, folder).instances, stored.entry.get("seed")
     drawn = _drawn(key, len(kept), 1 if seed is None else seed)
-    if seed is not None and not all(map(torch.equal, drawn.tensors(), kept.tensors())):
+    if seed is not None and not _same(drawn, kept):
+        if not _same(drawn, _drawn(key, len(kept), seed)):
+            raise _not_repeatable(own)
         raise DreeError(
             f"The test set {key.name} was made before {' and '.join(own)} was edited: other instances are drawn now. "
             f"Make it again with: {build_command([key])} --force"
@@ -141,6 +143,21 @@ def build_test(
     references = torch.tensor([cost for _, cost in found], dtype=torch.float64)
     test = TestSet(key.name, key.task, instances, references, padded([actions for actions, _ in found]))
     return write_test(key, test, recipe.made(), folder or user_folder())
+
+
+def _own_laws(key: SetKey) -> list[str]:
+    return [law for law, _ in _task(key).groups if law not in LAWS]
+
+
+def _same(first: Instances, second: Instances) -> bool:
+    return all(map(torch.equal, first.tensors(), second.tensors()))
+
+
+def _not_repeatable(laws: Sequence[str]) -> DreeError:
+    return DreeError(
+        f"{' and '.join(laws)} draws other instances each time, with the same generator. A law must draw from the "
+        "generator that it is given and from nothing else: torch.rand(..., generator=generator)."
+    )
 
 
 def _drawn(key: SetKey, count: int, seed: int) -> Instances:

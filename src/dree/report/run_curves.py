@@ -20,7 +20,7 @@ from dree.report.curves import (
     learning_curves,
     legend_height,
     mark_active,
-    scale_for,
+    scale_from_best,
 )
 from dree.report.method_looks import Look, method_looks
 from dree.report.style import INK, LABEL, MUTED, TITLE, figure_with_layout, task_title
@@ -91,7 +91,7 @@ def _draw_column(figure: SubFigure, runs: dict[str, DrawnRun], looks: Mapping[st
     """The strips of one problem, in the order of the stream."""
     first = next(iter(runs.values()))
     _check_stream(list(runs.values()))
-    scale = scale_for([gaps for run in runs.values() for gaps in run.gaps.values()])
+    scale = scale_from_best([[run.gaps[law] for run in runs.values()] for law in first.gaps])
     epochs = [min(run.epochs[0] for run in runs.values()), max(run.epochs[-1] for run in runs.values())]
     titles = panel_titles(first)
     strips = figure.subplots(len(first.gaps), 1, sharex=True, sharey=True, squeeze=False)[:, 0]

@@ -50,6 +50,7 @@ def write_run_page(path: str | Path) -> Path:
                 curves,
                 {name: stream.active(name) for name in tasks},
                 titles,
+                from_best=True,
                 looks=method_looks({"": method_title(settings)}),
             ),
             "Gap on each test task over the epochs. Grey: epochs in which the task takes part in training.",
