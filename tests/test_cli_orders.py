@@ -42,7 +42,7 @@ def test_the_example_is_understood():
 def test_without_a_capacity_there_is_one_tour():
     output = check(EXAMPLE)
     assert "one tour a day over all stops, from the depot" in output
-    assert "Note: The demands (parcels) are not used" in output
+    assert "Note: The demands (parcels) are neither used nor checked" in output
     assert ["2026-03-02", "24", "5.214"] in cells(output)
 
 

@@ -33,7 +33,7 @@ def test_a_good_file_is_a_day_of_stops(read):
     assert day.places.tolist() == [[11.5, 48.1], [11.6, 48.2], [11.4, 48.15]]
     assert (file.bad, file.encoding, file.delimiter, file.decimal) == ((), "UTF-8", ",", ".")
     assert file.columns == {"lat": "lat", "lon": "lon", "demand": "parcels", "id": "id"}
-    assert "not used: without --capacity" in file.notes[0]
+    assert "neither used nor checked: without --capacity" in file.notes[0]
 
 
 def test_a_file_of_several_dates_is_several_days_in_order(read):

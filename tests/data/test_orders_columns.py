@@ -68,6 +68,10 @@ def test_no_name_has_two_meanings():
         ("lat,lon,delivery_day", {"lat": "lat", "lon": "lon", "date": "delivery_day"}),
         ("lat,lon,Leverdatum", {"lat": "lat", "lon": "lon", "date": "Leverdatum"}),
         ("lat,lon,date_of_birth,de,of the", {"lat": "lat", "lon": "lon"}),
+        ("N° de commande,lat,lon,units", {"id": "N° de commande", "lat": "lat", "lon": "lon", "demand": "units"}),
+        ("Nº commande,lat,lon", {"id": "Nº commande", "lat": "lat", "lon": "lon"}),
+        ("Número de pedido,lat,lon", {"id": "Número de pedido", "lat": "lat", "lon": "lon"}),
+        ("Sendung,Geogr. Breite,Geogr. Länge", {"id": "Sendung", "lat": "Geogr. Breite", "lon": "Geogr. Länge"}),
         ("Szer. geogr.,Dł. geogr.", {"lat": "Szer. geogr.", "lon": "Dł. geogr."}),
     ],
 )

@@ -78,7 +78,7 @@ def test_what_each_solver_did_and_what_is_missing_stand_at_the_top(tmp_path):
     assert "Routes of 84.20 km in 1.3 s by version 3 of state." in words
     assert "Improved to 81.90 km (-2.7 %) in 5.0 s by pyvrp 0.14.1." in words
     assert "2 rows of orders.csv could not be used; what they order is on no route: see the table below." in words
-    assert "The demands (kg) are not used: without --capacity there is one tour for all." in words
+    assert "The demands (kg) are neither used nor checked: without --capacity there is one tour for all." in words
 
 
 def test_what_is_on_no_route_is_listed_with_line_reason_and_content(tmp_path):

@@ -212,7 +212,8 @@ def _notes(table: Table, rows: Rows, capacity: Decimal | None, given: Mapping[st
     notes = []
     if capacity is None and "demand" in table.columns:
         notes.append(
-            f"The demands ({table.columns['demand'].name}) are not used: without --capacity there is one tour for all."
+            f"The demands ({table.columns['demand'].name}) are neither used nor checked: without --capacity there is "
+            "one tour for all."
         )
     if capacity is not None and "demand" not in table.columns and table.rows:
         unused = [] if "demand" in given else rows.numbers_not_used()

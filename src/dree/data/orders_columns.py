@@ -15,20 +15,20 @@ from dree.errors import DreeError, unknown
 NAMES: dict[str, tuple[str, ...]] = {
     "lat": (
         "lat latitude latdeg latitudedeg gpslat gpslatitude geolat stoplat latwgs84 wgs84lat breite breitengrad "
-        "geobreite latitud latitudine breedtegraad szerokosc szerokoscgeograficzna szerokoscgeogr szergeogr enlem "
-        "широта 纬度 緯度",
+        "geobreite geogrbreite latitud latitudine breedtegraad szerokosc szerokoscgeograficzna szerokoscgeogr "
+        "szergeogr enlem широта 纬度 緯度",
     ),
     "lon": (
         "lon lng long longitude londeg lngdeg longitudedeg gpslon gpslng gpslongitude geolon geolng stoplon stoplng "
         "lonwgs84 wgs84lon lange laenge langengrad laengengrad geolange geolaenge longitud longitudine lengtegraad "
-        "dlugosc dlugoscgeograficzna dlugoscgeogr dlgeogr boylam долгота 经度 經度 経度",
+        "geogrlange geogrlaenge dlugosc dlugoscgeograficzna dlugoscgeogr dlgeogr boylam долгота 经度 經度 経度",
     ),
     "x": ("x xcoord xcoordinate coordx posx easting ostwert rechtswert",),
     "y": ("y ycoord ycoordinate coordy posy northing nordwert hochwert",),
     "demand": (
-        "demand demands quantity qty weight weightkg kg parcels packages pieces boxes pallets load volume menge anzahl "
-        "gewicht pakete stuck stueck paletten bedarf cantidad peso paquetes demanda quantite poids colis quantita "
-        "colli aantal ilosc waga miktar количество вес 数量 重量 需求",
+        "demand demands quantity qty weight weightkg kg parcels packages pieces units boxes pallets load volume menge "
+        "anzahl gewicht pakete stuck stueck paletten bedarf cantidad peso paquetes demanda quantite poids colis "
+        "quantita colli aantal ilosc waga miktar количество вес 数量 重量 需求",
     ),
     "date": (
         "date ds day deliverydate orderdate servicedate shipdate datum tag lieferdatum liefertag fecha dia jour data "
@@ -42,7 +42,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "id": (
         "id orderid orderno ordernr ordernumber order stopid packageid parcelid deliveryid shipmentid trackingnumber "
-        "trackingid auftrag auftragsnr auftragsnummer bestellnummer pedido commande ordine заказ 订单号",
+        "trackingid auftrag auftragsnr auftragsnummer bestellnummer sendung sendungsnr sendungsnummer pedido npedido "
+        "nopedido numeropedido commande ncommande nocommande numcommande numerocommande ordine nordine noordine "
+        "numeroordine заказ 订单号",
     ),
     "name": (
         "name stop stopname bezeichnung nombre nom nome naam nazwa имя 名称",
