@@ -58,13 +58,6 @@ def test_going_back_puts_a_version_to_use_and_learns_on_from_it(state, days):
         roll_back(state.path, 9)
 
 
-def test_going_back_to_where_one_is_changes_nothing(state):
-    before = {path: path.read_bytes() for path in state.path.rglob("*") if path.is_file()}
-    with pytest.raises(DreeError, match=r"Version 3 of .* is in use already. Nothing was changed."):
-        roll_back(state.path, 3)
-    assert {path: path.read_bytes() for path in state.path.rglob("*") if path.is_file()} == before
-
-
 def test_days_that_were_gone_back_from_are_learned_again_corrected_or_not(tmp_path, state, days):
     said: list[str] = []
     back = roll_back(state.path, 1, said.append)

@@ -28,8 +28,6 @@ def roll_back(path: Path, number: int, say: Say = print) -> State:
         before = State.open(path)
         if not 0 <= number < len(before.versions):
             raise DreeError(f"There is no version {number} in {path}. The newest is {len(before.versions) - 1}.")
-        if number == before.in_use == before.learner.version:
-            raise DreeError(f"Version {number} of {path} is in use already. Nothing was changed.")
         solver = before.solver_of(before.versions[number])
         learner = new_learner(before.settings, solver)
         if before.learner.file:
